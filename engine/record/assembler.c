@@ -284,28 +284,31 @@ feed_iteration_end (TdAssembler *a, const TdRawHead *head)
     td__finish_iteration (a, ticks);
 }
 
-static void
+/* A record of a very large iteration, or the one that makes it so. */
+static __attribute__ ((noinline)) void
+keep_of_large (TdAssembler *a, const TdRawHead *head)
+{
+  const bool large = a->large != NULL || td__large_begin (a);
+
+  a->n_records += large;
+  if (!large || !td__build_record (a->large->build, head))
+    a->flags |= TD_TAPE_ITERATION_LOST;
+}
+
+static inline void
 keep_raw (TdAssembler *a, const TdRawHead *head)
 {
   char *to;
 
-  if (a->large == NULL && head->size > a->largest - a->raw.n && !td__large_begin (a))
+  if (a->large != NULL || head->size > a->largest - a->raw.n)
     {
-      a->flags |= TD_TAPE_ITERATION_LOST;
-      return;
-    }
-  a->n_records++;
-  if (a->large != NULL)
-    {
-      if (!td__build_record (a->large->build, head))
-        a->flags |= TD_TAPE_ITERATION_LOST;
+      keep_of_large (a, head);
       return;
     }
   to = td__list_add_n (&a->raw, 1, head->size);
   if (to == NULL)
     {
       a->flags |= TD_TAPE_ITERATION_LOST;
-      a->n_records--;
       return;
     }
   memcpy (to, head, head->size);
@@ -313,6 +316,7 @@ keep_raw (TdAssembler *a, const TdRawHead *head)
    * must not make iterations differ. */
   if (head->type == TD_RAW_OP && ((const TdRawOp *)head)->twin_back == 0)
     ((TdRawOp *)(void *)to)->order &= TD_RAW_ORDER_APART;
+  a->n_records++;
 }
 
 /* The ticks of an operation. */

@@ -60,16 +60,29 @@ put_memory (TapeBuffer *b, const TdTapeIteration *it)
   PUT (b, BLOCKS, it->blocks, it->n_blocks);
 }
 
-static void
-time_of (const TdTapeIteration *it, uint32_t event, uint64_t *start, uint64_t *duration)
+/* Where the times of an iteration lie. */
+typedef struct
 {
-  if (it->packed != NULL)
-    td_tape_packed_time (it->packed, event, start, duration);
-  else
+  const TdTapePacked *packed; /* NULL: in arrays */
+  const uint64_t *start, *duration;
+} Times;
+
+static Times
+times_of (const TdTapeIteration *it)
+{
+  return (Times){ it->packed, it->event_start_ns, it->event_duration_ns };
+}
+
+static inline void
+time_at (Times times, uint32_t event, uint64_t *start, uint64_t *duration)
+{
+  if (times.packed == NULL)
     {
-      *start = it->event_start_ns[event];
-      *duration = it->event_duration_ns[event];
+      *start = times.start[event];
+      *duration = times.duration[event];
     }
+  else
+    td_tape_packed_time (times.packed, event, start, duration);
 }
 
 /* The smallest shift with which every time fits 32 bits. */
@@ -77,11 +90,12 @@ static uint32_t
 time_shift (const TdTapeIteration *it)
 {
   uint64_t all = 0, before = 0, start, duration;
+  const Times times = times_of (it);
   uint32_t shift = 0;
 
   for (uint32_t i = 0; i < it->n_events; i++)
     {
-      time_of (it, i, &start, &duration);
+      time_at (times, i, &start, &duration);
       all |= (start > before ? start - before : 0) | duration;
       before = start > before ? start : before;
     }
@@ -91,13 +105,13 @@ time_shift (const TdTapeIteration *it)
 }
 
 /* Deltas are of rounded starts, so that rounding never adds up. */
-static TdTapeTime
-next_time (const TdTapeIteration *it, uint32_t event, uint32_t shift, uint64_t *before)
+static inline TdTapeTime
+next_time (Times times, uint32_t event, uint32_t shift, uint64_t *before)
 {
   uint64_t start, duration;
   TdTapeTime time;
 
-  time_of (it, event, &start, &duration);
+  time_at (times, event, &start, &duration);
   start >>= shift;
   time.delta = start > *before ? (uint32_t)(start - *before) : 0;
   time.duration = (uint32_t)(duration >> shift);
@@ -108,15 +122,16 @@ next_time (const TdTapeIteration *it, uint32_t event, uint32_t shift, uint64_t *
 static void
 put_few_times (TapeBuffer *b, const TdTapeIteration *it, uint32_t shift)
 {
-  TdTapeTime *times = malloc (it->n_events * sizeof *times);
+  TdTapeTime *rows = malloc (it->n_events * sizeof *rows);
+  const Times times = times_of (it);
   uint64_t before = 0;
 
-  b->failed = b->failed || times == NULL;
-  for (uint32_t i = 0; times != NULL && i < it->n_events; i++)
-    times[i] = next_time (it, i, shift, &before);
-  if (times != NULL)
-    PUT (b, TIMES, times, it->n_events);
-  free (times);
+  b->failed = b->failed || rows == NULL;
+  for (uint32_t i = 0; rows != NULL && i < it->n_events; i++)
+    rows[i] = next_time (times, i, shift, &before);
+  if (rows != NULL)
+    PUT (b, TIMES, rows, it->n_events);
+  free (rows);
 }
 
 static void
@@ -136,7 +151,7 @@ put_times (TapeBuffer *b, const TdTapeIteration *it, uint32_t shift)
   b->failed = b->failed || rows == NULL;
   for (uint32_t i = 0; !b->failed && i < it->n_events; i++)
     {
-      const TdTapeTime time = next_time (it, i, shift, &before);
+      const TdTapeTime time = next_time (times_of (it), i, shift, &before);
 
       b->failed = !td_tape_rows_add (rows, &time);
     }
