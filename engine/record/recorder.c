@@ -745,7 +745,8 @@ each (TdObserver *o)
   const TdRecorder *r = self (o);
 
   return r->level >= TD_TAPE_LEVEL_STATS
-         || (r->agent != NULL && (td__agent_attention (r->agent) || r->agent->control.needs_values));
+         || (r->agent != NULL
+             && (td__agent_attention (r->agent) || r->agent->control.needs_values));
 }
 
 static const TdObserver vtable = {

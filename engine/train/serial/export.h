@@ -29,8 +29,9 @@ void td__export_print (TdExport *e, const char *format, ...)
 /** The operations of a schedule that a format does not have. */
 typedef struct TdExportLacks
 {
-  uint32_t n;     /**< how many */
-  char text[300]; /**< each name and line once, as many as fit: "huber_loss at loss.c:12, ..." */
+  uint32_t n; /**< how many */
+  char
+      text[300]; /**< each name and line once, as many as fit: "huber_loss at loss.c:12, ..." */
 } TdExportLacks;
 /** One more: name, or NULL for that of the operation itself. */
 void td__export_lack (TdExportLacks *lacks, const TdStep *step, const char *name);

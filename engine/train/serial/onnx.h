@@ -11,7 +11,7 @@ typedef struct TdOnnx
 {
   const TdSchedule *s;
   TdMessage graph;
-  uint32_t n_made;    /**< names that were made up */
+  uint32_t n_made; /**< names that were made up */
   TdExportLacks lacks;
 } TdOnnx;
 
