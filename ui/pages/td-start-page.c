@@ -103,6 +103,7 @@ new_card (const char *picture, const char *title, const char *words)
   gtk_box_append (GTK_BOX (row), td_lesson_picture_new (picture));
   GtkWidget *column = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
   gtk_widget_set_valign (column, GTK_ALIGN_CENTER);
+  gtk_widget_set_hexpand (column, TRUE);
   gtk_box_append (GTK_BOX (column), new_label (title, "heading", 14));
   GtkWidget *text = new_label (words, "caption", 18);
   gtk_widget_add_css_class (text, "dim-label");
