@@ -57,6 +57,9 @@ everything_is_there ()
       share/icons/hicolor/scalable/mimetypes/application-vnd.tapedeck.tape.svg \
       share/tapedeck/lessons/1-first-network.lesson share/tapedeck/lessons/xor.tdtape
   fi
+  for name in "$source"/data/python/tapedeck/*.py; do
+    set -- "$@" "share/tapedeck/python/tapedeck/$(basename "$name")"
+  done
   status=0
   for name in "$@"; do
     [ -s "$root$prefix/$name" ] || { echo "$name is missing"; status=1; }

@@ -321,6 +321,13 @@ breakpoint__counts_and_can_be_switched_off_and_changed (void **state)
 static void
 read__gives_metadata_and_bytes_of_a_live_array (void **state)
 {
+  static const char *const unclear[] = { "read x",
+                                         "read 1x",
+                                         "read 1 x",
+                                         "read -1",
+                                         "read 1 2 3",
+                                         "read 1 -1",
+                                         "read 99999999999999999999" };
   const char *answer;
   const float *values;
   double sum = 0;
@@ -340,6 +347,8 @@ read__gives_metadata_and_bytes_of_a_live_array (void **state)
   assert_true (sum > 1 && sum < 1000);
   munmap ((void *)(uintptr_t)values, 256);
   assert_contains (ask (&session, "read 999999999"), "no longer there");
+  for (size_t i = 0; i < sizeof unclear / sizeof *unclear; i++)
+    assert_contains (ask (&session, unclear[i]), "read wants the number of an array");
 }
 
 /* What the tape has of the iterations `range`, and whether that is the second operation. */
@@ -446,6 +455,8 @@ nonsense__is_answered_and_survived (void **state)
   assert_contains (ask (&session, "\001\002{}"), "\"ok\":false");
   assert_contains (ask (&session, "read"), "\"ok\":false");
   assert_contains (ask (&session, "level loud"), "\"ok\":false");
+  assert_contains (ask (&session, "break phase == foo"), "phase is forward, backward");
+  assert_contains (ask (&session, "break phase != backwards"), "phase is forward, backward");
   assert_contains (ask (&session, "level stats"), "\"ok\":true");
   assert_contains (ask (&session, "static loud"), "as-is, off or verify expected");
   assert_contains (ask (&session, "static verify"), "\"chains\":0}");

@@ -447,6 +447,19 @@ def front_door(folder):
     assert front("-f", "-o", "-run.py", "--", "-run.py", "0").returncode == 2
 
 
+def strided_rows(folder):
+    """Rows whose elements are the same one, or every second one, lie in their storages."""
+    path, tape = os.path.join(folder, "rows.py"), os.path.join(folder, "rows.tdtape")
+    with open(path, "w") as file:
+        file.write("import torch\nw = torch.ones(4, requires_grad=True)\nopt = torch.optim.SGD([w], .1)\n"
+                   "for i in range(3):\n    opt.zero_grad()\n    (w.sum() + w[1::2].mul(2).sum()).backward()\n"
+                   "    opt.step()\n")
+    result = run(python, "-m", "tapedeck", "-o", tape, path, cwd=folder)
+    assert "not on the tape" not in result.stderr, result.stderr
+    made = collections.Counter((r["iteration"], r["op"]) for r in records(tape) if r["record"] == "event")
+    assert made[2, "expand"] == 2 and made[2, "slice"] == 1, made
+
+
 def main():
     folder = tempfile.mkdtemp(prefix="td-torch-")
     try:
@@ -475,6 +488,7 @@ def main():
                             ("reports are curves", reports),
                             ("what the recorder remembers does not grow", piles),
                             ("tapedeck run records a script", front_door),
+                            ("rows of one element, or of every second one, are recorded", strided_rows),
                             ("what cannot be recorded is said in a line", refusals)):
             claim(text, check, folder)
     finally:

@@ -230,7 +230,7 @@ flame__is_walked_by_keys (void **state)
   assert_int_equal (flame->nodes[td_flame_find (flame, selected (), TD_LANE_BACKWARD)].depth,
                     2);
   assert_true (press_key (GDK_KEY_BackSpace));
-  assert_contains (title (), " made by ");
+  assert_contains (title (), " in outputs of ");
   assert_false (press_key (GDK_KEY_BackSpace)); /* that is all there is */
 }
 
@@ -269,7 +269,7 @@ flame__escape_goes_out_one_by_one (void **state)
       ui_test_settle ();
       assert_true (selected () == flame->nodes[node].key);
     }
-  assert_contains (title (), " made by ");
+  assert_contains (title (), " in outputs of ");
   ui_test_do ("cancel", NULL);
   assert_int_equal (selected (), 0);
 }

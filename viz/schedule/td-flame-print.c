@@ -109,7 +109,7 @@ td_flame_title (const TdFlame *flame, gint zoom, TdFlameSize size)
       append_path (flame, zoom, MIN (n->depth, 1), " › ", out);
     }
   else
-    g_string_append_printf (out, " %s %s %s", size == TD_FLAME_TIME ? "in" : "made by",
+    g_string_append_printf (out, " %s %s %s", size == TD_FLAME_TIME ? "in" : "in outputs of",
                             td_format_count (text, n->n_ops),
                             td_plural (n->n_ops, "operation", "operations"));
   if (zoom == 0 && size == TD_FLAME_TIME && t->duration_ns > n->size[size])

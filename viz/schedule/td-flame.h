@@ -19,7 +19,7 @@ G_BEGIN_DECLS
 typedef enum
 {
   TD_FLAME_TIME,  /* ns */
-  TD_FLAME_BYTES, /* of outputs */
+  TD_FLAME_BYTES, /* of outputs; of a view as many as it shows */
   TD_N_FLAME_SIZES
 } TdFlameSize;
 

@@ -446,7 +446,7 @@ class Recorder:
             steps = tensor.stride()
             storage.places[(offset, shape, steps)] = variable
             storage.variables.append(variable)
-            if ndim > 1 and ndim <= 8 and not tensor.is_contiguous():
+            if 0 < ndim <= 8 and not tensor.is_contiguous():
                 strides = steps
         else:
             self.bare.append(variable)

@@ -152,12 +152,21 @@ holds_line (const Term *t, const TdBreakMoment *m)
                                && (n == want || text[n - want - 1] == '/'));
 }
 
+static const char *const phases[] = { "forward", "backward", "accumulate", "update" };
+
 static bool
 holds_phase (const Term *t, const TdBreakMoment *m)
 {
-  static const char *const names[] = { "forward", "backward", "accumulate", "update" };
+  return m->place != NULL && compare_words (t, strcmp (phases[m->place->phase], t->word) == 0);
+}
 
-  return m->place != NULL && compare_words (t, strcmp (names[m->place->phase], t->word) == 0);
+static bool
+is_phase (const char *word)
+{
+  for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
+    if (strcmp (phases[i], word) == 0)
+      return true;
+  return false;
 }
 
 static bool
@@ -307,6 +316,13 @@ parse_term (const char *s, Term *t, char *error, size_t size)
     snprintf (error, size, "breakpoint: %s wants %s, not \"%.40s\"", t->subject->name,
               t->subject->kind == NAME ? "== or != and a name" : "a comparison with a number",
               s);
+  else if (t->subject->holds == holds_phase && !is_phase (t->word))
+    {
+      snprintf (error, size,
+                "breakpoint: phase is forward, backward, accumulate or update, not \"%.40s\"",
+                t->word);
+      return NULL;
+    }
   return at;
 }
 

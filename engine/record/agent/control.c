@@ -28,6 +28,31 @@ enum
 
 /* ---------------------------------------------------------------------------- answers */
 
+/* strtoull takes signs, and stops where it likes. */
+static const char *
+parse_whole (const char *text, uint64_t *number)
+{
+  char *end;
+
+  while (*text == ' ')
+    text++;
+  if (*text < '0' || *text > '9')
+    return NULL;
+  errno = 0;
+  *number = strtoull (text, &end, 10);
+  return errno == 0 && (*end == '\0' || *end == ' ') ? end : NULL;
+}
+
+bool
+td__control_parse_read (const char *text, uint64_t *id, uint64_t *most)
+{
+  *most = 0;
+  text = parse_whole (text, id);
+  if (text != NULL && text[strspn (text, " ")] != '\0')
+    text = parse_whole (text, most);
+  return text != NULL && text[strspn (text, " ")] == '\0';
+}
+
 void
 td__control_send (int fd, const char *text, int memory)
 {

@@ -123,11 +123,17 @@ TdBreak *td__control_holds (const TdControl *c, const TdBreakMoment *m, bool val
 /** What a value breakpoint says: "log made NaN (4 of its numbers)". */
 void td__control_describe (const TdBreakMoment *m, const char *who, char *what, size_t size);
 
+/** Take "ID [MAX]", whole numbers and nothing else; MAX is 0 where it is left out.  Returns
+ * whether that is what the text is. */
+bool td__control_parse_read (const char *text, uint64_t *id, uint64_t *most);
+
 /** Send a line to the supervisor, with a descriptor or -1. */
 void td__control_send (int fd, const char *text, int memory);
 /** New anonymous memory of n bytes, mapped; -1: there is none. */
 int td__control_memory (size_t n, void **bytes);
 void td__control_answer_ok (TdControl *c, const char *tag);
 void td__control_answer_error (TdControl *c, const char *tag, const char *error);
+/** What `read` is answered with where that does not parse. */
+#define TD_CONTROL_WRONG_READ "read wants the number of an array, and perhaps of bytes"
 /** The same with a number. */
 void td__control_answer_number (TdControl *c, const char *tag, const char *key, int number);

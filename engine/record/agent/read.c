@@ -187,15 +187,21 @@ td__agent_inside (int fd, const char *tag, const char *arguments)
 void
 td__agent_read (int fd, const char *tag, const char *arguments)
 {
-  char *end;
-  uint64_t id = strtoull (arguments, &end, 10), most = strtoull (end, NULL, 10);
-  const TdNode *n = find_node (id);
-  const TdBuffer *b = array_of (n);
+  uint64_t id, most;
+  const TdNode *n;
+  const TdBuffer *b;
   TdJsonLine line;
   TdJsonWriter *json;
   size_t bytes;
   int memory;
 
+  if (!td__control_parse_read (arguments, &id, &most))
+    {
+      send_error (fd, tag, TD_CONTROL_WRONG_READ);
+      return;
+    }
+  n = find_node (id);
+  b = array_of (n);
   if (b == NULL || !b->device->computes)
     {
       char error[80];

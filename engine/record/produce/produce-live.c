@@ -105,10 +105,15 @@ static void
 command_read (TdControl *c, const char *tag, const char *rest)
 {
   ProducerLive *l = (ProducerLive *)c;
-  char *end, error[80];
-  const uint64_t id = strtoull (rest, &end, 10), most = strtoull (end, NULL, 10);
+  char error[80];
+  uint64_t id, most;
   TdProducerArray array;
 
+  if (!td__control_parse_read (rest, &id, &most))
+    {
+      td__control_answer_error (c, tag, TD_CONTROL_WRONG_READ);
+      return;
+    }
   if (read_variable (l, id, &array))
     {
       answer_array (c, tag, id, &array, most);
