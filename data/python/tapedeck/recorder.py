@@ -748,9 +748,12 @@ class Recorder:
             self.mistakes += 1
             self.first_mistake = self.first_mistake or str(error)
         self.p = None
-        if self.mistakes or self.refused:
+        lost = self.mistakes + self.refused
+        if lost == 1:
+            self.say("a thing that the program did is not on the tape: %s" % self.first_mistake)
+        elif lost > 1:
             self.say("%d things that the program did are not on the tape; the first: %s"
-                     % (self.mistakes + self.refused, self.first_mistake))
+                     % (lost, self.first_mistake))
         for cdata in list(self.storages):
             free_weak_ref(cdata)
         self.storages.clear()
