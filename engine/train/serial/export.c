@@ -141,6 +141,8 @@ td__export_lack (TdExportLacks *lacks, const TdStep *step, const char *name)
             site != NULL ? site->line : 0);
   length = strlen (text);
   lacks->n++;
+  if (n >= 3 && strcmp (lacks->text + n - 3, "...") == 0)
+    return;
   /* A block that comes twelve times is said once; ":1" is not in the list because of ":12". */
   for (found = strstr (lacks->text, text); found != NULL; found = strstr (found + 1, text))
     if ((found == lacks->text || found[-1] == ' ')
@@ -148,7 +150,7 @@ td__export_lack (TdExportLacks *lacks, const TdStep *step, const char *name)
       return;
   if (n + length + sizeof ", , ..." <= sizeof lacks->text)
     sprintf (lacks->text + n, "%s%s", n > 0 ? ", " : "", text);
-  else if (n < 3 || strcmp (lacks->text + n - 3, "...") != 0)
+  else
     strcpy (lacks->text + n, ", ...");
 }
 
