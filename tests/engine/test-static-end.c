@@ -2,6 +2,7 @@
  * when a schedule joins them, and when it must not.
  *
  * SPDX-License-Identifier: MIT */
+#include "fixture.h"
 #include "static-rig.h"
 #include "static/entry.h"
 
@@ -439,9 +440,9 @@ end__a_view_between_a_product_and_relu_keeps_them_apart (void **state)
 }
 
 int
-main (void)
+main (int argc, char **argv)
 {
-  const struct CMUnitTest tests[] = {
+  struct CMUnitTest tests[] = {
     engine_test (end__relu_and_its_gradient_run_inside_their_products),
     engine_test (end__a_product_that_others_need_keeps_its_numbers),
     engine_test (end__other_steps_between_product_and_relu_do_no_harm),
@@ -453,5 +454,7 @@ main (void)
     engine_test (end__nan_passes_through_relu_inside_a_convolution),
   };
 
-  return cmocka_run_group_tests (tests, NULL, NULL);
+  return _cmocka_run_group_tests (
+      "static-end", tests, fixture_part (tests, sizeof tests / sizeof *tests, argc, argv), NULL,
+      NULL);
 }
