@@ -60,7 +60,7 @@ read_marks (TdTapeReader *reader, TdRange range)
       if (i < n_old && n_old > OLD_MARKS
           && (guint64)i * OLD_MARKS / n_old == (guint64)(i + 1) * OLD_MARKS / n_old)
         continue;
-      it = td_tape_iteration_load_row (reader, &all.rows[g_array_index (found, guint, i)],
+      it = td_tape_iteration_load_end (reader, &all.rows[g_array_index (found, guint, i)],
                                        error, sizeof error);
       if (it)
         add_mark (marks, it);

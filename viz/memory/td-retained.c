@@ -389,7 +389,7 @@ load_newest (TdTapeReader *reader, gint64 last)
       if (!(all.rows[i].flags & TD_TAPE_ITERATION_OBJECTS)
           || (last >= 0 && all.rows[i].number > (guint64)last))
         continue;
-      it = td_tape_iteration_load_row (reader, &all.rows[i], error, sizeof error);
+      it = td_tape_iteration_load_end (reader, &all.rows[i], error, sizeof error);
       if (it && it->n_objects > 0)
         return it;
       td_tape_iteration_free (it);

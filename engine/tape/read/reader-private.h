@@ -77,6 +77,7 @@ struct TdTapeReader
   uint32_t live_seq;
   uint64_t known_through, reported_through; /* rows that are said again up to here are known */
   TapeArray texts;                          /* char * to be freed */
+  bool skips_memory;
   TapePart *cache[2][TAPE_CACHE];
 };
 
@@ -129,6 +130,11 @@ void *td__tape_copy_section (const TapeSections *sections, unsigned kind, size_t
 /** Make an iteration from an ITERATION or LIVE payload. */
 const TdTapeIteration *td__tape_iteration_from (TdTapeReader *r, const char *bytes, size_t n,
                                                 char *error, size_t n_error);
+
+/** Do all indices of its structure lie inside, and those of the rest, which is looked at when
+ * the structure was found right? */
+bool td__tape_structure_ok (const TdTapeIteration *it);
+bool td__tape_instance_ok (const TdTapeIteration *it);
 
 void td__tape_part_unref (TapePart *part);
 

@@ -1,5 +1,5 @@
-/* From bytes to TdTapeIteration: sections, the parts that iterations share, checks of every
- * index.  What passes here can be used without further checks.
+/* From bytes to TdTapeIteration: sections, the parts that iterations share.  What passes its
+ * checks can be used without further ones.
  * SPDX-License-Identifier: MIT */
 #include "../format/tape-pack.h"
 #include "reader-private.h"
@@ -8,10 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Records of memory are copied for each iteration, with its own ids: more of them than this are
+ * not kept beside the copy, but become it. */
+#define TAPE_MANY_MEMORY 65536
+
 struct TapePart
 {
   atomic_int refs;
   uint32_t id;
+  bool shared;        /* the cache has it, too: it must not be changed */
   TdTapeIteration it; /* only the fields of this part are set */
   void *arrays[8];
   unsigned n_arrays;
@@ -142,114 +147,6 @@ td__tape_copy_section (const TapeSections *sections, unsigned kind, size_t size,
               = td__tape_copy_section (sections, TD_TAPE_SECTION_##KIND,                       \
                                        sizeof *(owner)->it.field, &(owner)->it.n_field)))
 
-/* -------------------------------------------------------------------------- checks */
-
-static bool
-range_ok (uint32_t first, uint32_t n, uint32_t all)
-{
-  return first <= all && n <= all - first;
-}
-
-static bool
-index_ok (uint32_t i, uint32_t n)
-{
-  return i < n || i == TD_TAPE_NONE;
-}
-
-static bool
-indices_below (const uint32_t *list, uint32_t n, uint32_t limit)
-{
-  for (uint32_t i = 0; i < n; i++)
-    if (list[i] >= limit)
-      return false;
-  return true;
-}
-
-static bool
-structure_ok (const TdTapeIteration *it)
-{
-  for (uint32_t i = 0; i < it->n_events; i++)
-    {
-      const TdTapeEvent *e = &it->events[i];
-
-      if (!range_ok (e->first_in, e->n_in, it->n_ins)
-          || !range_ok (e->first_out, e->n_out, it->n_outs) || e->twin < -1
-          || (e->twin >= 0 && (uint32_t)e->twin >= it->n_events)
-          || !index_ok (e->span, it->n_spans))
-        return false;
-    }
-  for (uint32_t i = 0; i < it->n_vars; i++)
-    {
-      const TdTapeVar *v = &it->vars[i];
-
-      if (v->producer < -1 || (v->producer >= 0 && (uint32_t)v->producer >= it->n_events)
-          || v->ndim > TD_TAPE_MAX_NDIM || !range_ok (v->first_dim, v->ndim, it->n_dims))
-        return false;
-    }
-  for (uint32_t i = 0; i < it->n_spans; i++)
-    {
-      const TdTapeSpan *s = &it->spans[i];
-
-      if (s->begin > s->end || s->end > it->n_events
-          || (s->parent >= i && s->parent != TD_TAPE_NONE))
-        return false;
-    }
-  for (uint32_t i = 0; i < it->n_grads; i++)
-    if (!index_ok (it->grads[i].event, it->n_events) || it->grads[i].parameter >= it->n_vars
-        || !index_ok (it->grads[i].gradient, it->n_vars))
-      return false;
-  return indices_below (it->ins, it->n_ins, it->n_vars)
-         && indices_below (it->outs, it->n_outs, it->n_vars);
-}
-
-static bool
-calls_ok (const TdTapeIteration *it)
-{
-  for (uint32_t i = 0; i < it->n_calls; i++)
-    {
-      const TdTapeCall *c = &it->calls[i];
-
-      if (c->event >= it->n_events || (i > 0 && c->event <= it->calls[i - 1].event)
-          || !index_ok (c->into, it->n_vars)
-          || !range_ok (c->first_word, c->n_bytes / 8 + (c->n_bytes % 8 != 0),
-                        it->n_call_words))
-        return false;
-    }
-  return true;
-}
-
-static bool
-instance_ok (const TdTapeIteration *it)
-{
-  for (uint32_t i = 0; i < it->n_host_reads; i++)
-    if (it->host_reads[i].event > it->n_events || !index_ok (it->host_reads[i].var, it->n_vars))
-      return false;
-  for (uint32_t i = 0; i < it->n_copies; i++)
-    if (it->copies[i].event > it->n_events || !index_ok (it->copies[i].var, it->n_vars)
-        || it->copies[i].way >= TD_TAPE_N_COPY_WAYS)
-      return false;
-  for (uint32_t i = 0; i < it->n_stats; i++)
-    if (it->stats[i].var >= it->n_vars)
-      return false;
-  for (uint32_t i = 0; i < it->n_tensors; i++)
-    if (it->tensors[i].var >= it->n_vars)
-      return false;
-  for (uint32_t i = 0; i < it->n_memory; i++)
-    if (it->memory[i].event > it->n_events)
-      return false;
-  for (uint32_t i = 0; i < it->n_runs; i++)
-    if (it->runs[i].begin > it->runs[i].end || it->runs[i].end > it->n_events)
-      return false;
-  for (uint32_t i = 0; i < it->n_traced; i++)
-    if (it->traced[i].event > it->n_events)
-      return false;
-  for (uint32_t i = 0; i < it->n_device_times; i++)
-    if (it->device_times[i].event >= it->n_events
-        || (i > 0 && it->device_times[i].event < it->device_times[i - 1].event))
-      return false;
-  return calls_ok (it);
-}
-
 /* --------------------------------------------------------------------------- parts */
 
 static bool
@@ -262,7 +159,7 @@ take_structure (TapePart *part, const TapeSections *sections)
   COPY (part, dims, n_dims, DIMS);
   COPY (part, spans, n_spans, SPANS);
   COPY (part, grads, n_grads, GRADS);
-  return structure_ok (&part->it);
+  return td__tape_structure_ok (&part->it);
 }
 
 static bool
@@ -316,18 +213,37 @@ part_new (unsigned kind, uint32_t id, const TapeSections *sections)
   return part;
 }
 
+void
+td_tape_reader_skip_memory (TdTapeReader *r, bool skips)
+{
+  r->skips_memory = skips;
+}
+
+/* What the reader does not want is not there. */
+static bool
+find_wanted (const TdTapeReader *r, const char *bytes, size_t n, size_t head,
+             TapeSections *sections)
+{
+  if (!td__tape_find_sections (bytes, n, head, sections))
+    return false;
+  if (r->skips_memory)
+    sections->at[TD_TAPE_SECTION_MEMORY].count = sections->at[TD_TAPE_SECTION_BLOCKS].count = 0;
+  return true;
+}
+
 /* The part with this id, from the cache or the file. */
 static TapePart *
 part_get (TdTapeReader *r, unsigned kind, uint32_t id)
 {
   TapePart **cached = &r->cache[kind][id % TAPE_CACHE], *part = NULL;
+  const bool is_without_memory = kind == PART_MEMORY && r->skips_memory;
   const TapeArray *spots = kind == PART_STRUCTURE ? &r->structure_spots : &r->memory_spots;
   const TapeSpot *spot = id <= spots->n ? (const TapeSpot *)spots->items + (id - 1) : NULL;
   TdTapeFrame frame;
   TapeSections sections;
   char *bytes;
 
-  if (*cached == NULL || (*cached)->id != id)
+  if (*cached == NULL || (*cached)->id != id || is_without_memory)
     {
       if (spot == NULL || spot->len == 0)
         return NULL;
@@ -335,8 +251,7 @@ part_get (TdTapeReader *r, unsigned kind, uint32_t id)
                                    &frame);
       if (bytes == NULL)
         return NULL;
-      if (td__tape_find_sections (bytes, frame.len - sizeof frame, part_kinds[kind].head,
-                                  &sections))
+      if (find_wanted (r, bytes, frame.len - sizeof frame, part_kinds[kind].head, &sections))
         part = part_new (kind, id, &sections);
       if (part != NULL && kind == PART_STRUCTURE)
         {
@@ -347,8 +262,9 @@ part_get (TdTapeReader *r, unsigned kind, uint32_t id)
           part->it.fingerprint_dims = head.fingerprint_dims;
         }
       free (bytes);
-      if (part == NULL)
-        return NULL;
+      if (part == NULL || part->it.n_memory > TAPE_MANY_MEMORY || is_without_memory)
+        return part;
+      part->shared = true;
       td__tape_part_unref (*cached);
       *cached = part;
     }
@@ -399,9 +315,37 @@ by_id (const void *a, const void *b)
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Copy the memory records: engine ids instead of relative ones, and the variable's index. */
+/* The variables by their ids; NULL: no memory. Owner: the caller. */
+static IdOf *
+sort_ids (const TdTapeIteration *it)
+{
+  IdOf *ids = malloc ((it->n_vars + 1) * sizeof *ids);
+  bool sorted = true; /* they are, but for those of other iterations */
+
+  for (uint32_t i = 0; ids != NULL && i < it->n_vars; i++)
+    {
+      ids[i] = (IdOf){ .id = td_tape_var_id (it, i), .var = i };
+      sorted = sorted && (i == 0 || ids[i - 1].id <= ids[i].id);
+    }
+  if (ids != NULL && !sorted)
+    qsort (ids, it->n_vars, sizeof *ids, by_id);
+  return ids;
+}
+
+/* Where the memory records of the iteration go: to a copy of those that others share. */
+static TdTapeMemory *
+own_memory (Loaded *l)
+{
+  const TdTapeIteration *from = &l->memory->it;
+
+  if (!l->memory->shared)
+    return (TdTapeMemory *)(uintptr_t)from->memory;
+  return l->arrays[l->n_arrays++] = malloc (from->n_memory * sizeof *from->memory);
+}
+
+/* Take the memory records: engine ids instead of relative ones, and the variable's index. */
 static bool
-share_memory (Loaded *l)
+take_over_memory (Loaded *l)
 {
   const TdTapeIteration *from = &l->memory->it;
   TdTapeIteration *it = &l->it;
@@ -418,17 +362,13 @@ share_memory (Loaded *l)
   memcpy (it->start_bytes, from->start_bytes, sizeof it->start_bytes);
   if (from->n_memory == 0)
     return true;
-  memory = malloc (from->n_memory * sizeof *memory);
-  ids = malloc ((it->n_vars + 1) * sizeof *ids);
-  l->arrays[l->n_arrays++] = memory;
+  memory = own_memory (l);
+  ids = sort_ids (it);
   if (memory == NULL || ids == NULL)
     {
       free (ids);
       return false;
     }
-  for (uint32_t i = 0; i < it->n_vars; i++)
-    ids[i] = (IdOf){ .id = td_tape_var_id (it, i), .var = i };
-  qsort (ids, it->n_vars, sizeof *ids, by_id);
   for (uint32_t i = 0; i < from->n_memory; i++)
     {
       TdTapeMemory *m = &memory[i];
@@ -612,7 +552,8 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   apply_changes (r, l);
   take_stop (l, sections);
   take_reports (r, l);
-  return take_times (l, sections, head->time_shift) && share_memory (l) && instance_ok (&l->it);
+  return take_times (l, sections, head->time_shift) && take_over_memory (l)
+         && td__tape_instance_ok (&l->it);
 }
 
 const TdTapeIteration *
@@ -624,7 +565,7 @@ td__tape_iteration_from (TdTapeReader *r, const char *bytes, size_t n, char *err
   TapeSections sections;
 
   td__tape_take (&head, sizeof head, bytes, n);
-  if (l != NULL && td__tape_find_sections (bytes, n, sizeof head, &sections)
+  if (l != NULL && find_wanted (r, bytes, n, sizeof head, &sections)
       && fill (r, l, &head, &sections))
     return &l->it;
   snprintf (error, n_error, l ? "the record of this iteration is damaged" : "no memory");
@@ -632,16 +573,16 @@ td__tape_iteration_from (TdTapeReader *r, const char *bytes, size_t n, char *err
   return NULL;
 }
 
-static const TdTapeIteration *
-load_frame (TdTapeReader *r, const TdTapeSummary *s, char *error, size_t n)
+/* The payload of an iteration's frame; NULL when it is gone, with the reason. Owner: the
+ * caller.
+ */
+static char *
+read_payload (TdTapeReader *r, const TdTapeSummary *s, size_t *n_bytes, char *error, size_t n)
 {
   TdTapeFrame frame;
-  const TdTapeIteration *it;
-  char *bytes, what[80];
+  char *bytes = NULL;
 
-  if (s->offset > r->file_bytes || (s->flags & TD_TAPE_ITERATION_NOT_STORED))
-    bytes = NULL;
-  else
+  if (s->offset <= r->file_bytes && !(s->flags & TD_TAPE_ITERATION_NOT_STORED))
     bytes = td__tape_read_frame (r->fd, s->offset, r->file_bytes - s->offset,
                                  TD_TAPE_FRAME_ITERATION, &frame);
   if (bytes == NULL || frame.seq != s->seq || !td__tape_frame_is_current (r, s->offset, &frame))
@@ -650,11 +591,56 @@ load_frame (TdTapeReader *r, const TdTapeSummary *s, char *error, size_t n)
       free (bytes);
       return NULL;
     }
-  it = td__tape_iteration_from (r, bytes, frame.len - sizeof frame, what, sizeof what);
+  *n_bytes = frame.len - sizeof frame;
+  return bytes;
+}
+
+static const TdTapeIteration *
+load_frame (TdTapeReader *r, const TdTapeSummary *s, char *error, size_t n)
+{
+  const TdTapeIteration *it;
+  size_t n_bytes;
+  char *bytes = read_payload (r, s, &n_bytes, error, n), what[80];
+
+  if (bytes == NULL)
+    return NULL;
+  it = td__tape_iteration_from (r, bytes, n_bytes, what, sizeof what);
   if (it == NULL)
     snprintf (error, n, "iteration %llu: %s", (unsigned long long)s->number, what);
   free (bytes);
   return it;
+}
+
+const TdTapeIteration *
+td_tape_iteration_load_end (TdTapeReader *r, const TdTapeSummary *row, char *error, size_t n)
+{
+  size_t n_bytes;
+  char *bytes = read_payload (r, row, &n_bytes, error, n);
+  Loaded *l = bytes ? calloc (1, sizeof *l) : NULL;
+  TapeSections found;
+  const TapeSections *sections = &found;
+
+  if (bytes == NULL)
+    return NULL;
+  if (l != NULL
+      && td__tape_find_sections (bytes, n_bytes, sizeof (TdTapeIterationHead), &found))
+    {
+      l->it.size = sizeof l->it;
+      l->it.flags = row->flags;
+      l->it.number = row->number;
+      COPY (l, held, n_held, HELD);
+      COPY (l, devices, n_devices, DEVICES);
+      COPY (l, objects, n_objects, OBJECTS);
+      COPY (l, references, n_references, REFERENCES);
+      COPY (l, pools, n_pools, POOLS);
+      drop_broken_objects (&l->it);
+      free (bytes);
+      return &l->it;
+    }
+  snprintf (error, n, l ? "the record of this iteration is damaged" : "no memory");
+  free (l);
+  free (bytes);
+  return NULL;
 }
 
 /* Say why there is not even a summary: it ran and was thinned, or it never was. */
@@ -715,10 +701,20 @@ td_tape_iteration_load_structure (TdTapeReader *r, uint32_t structure, char *err
   return NULL;
 }
 
+/* Its frame stays when an iteration has ended: then there is a summary. */
+static bool
+runs_on (const TdTapeReader *r, const char *bytes, size_t n)
+{
+  const TdTapeSummary *rows = r->summaries.items;
+  TdTapeIterationHead head;
+
+  td__tape_take (&head, sizeof head, bytes, n);
+  return r->summaries.n == 0 || rows[r->summaries.n - 1].number < head.number;
+}
+
 const TdTapeIteration *
 td_tape_reader_live (TdTapeReader *r)
 {
-  const TdTapeSummary *rows = r->summaries.items;
   const TdTapeIteration *newest = NULL;
   uint32_t newest_seq = 0;
   char error[128];
@@ -736,20 +732,16 @@ td_tape_reader_live (TdTapeReader *r)
       bytes = td__tape_read_frame (r->fd, offset, s->room, TD_TAPE_FRAME_LIVE, &frame);
       if (bytes == NULL)
         continue;
-      it = frame.seq >= newest_seq ? td__tape_iteration_from (
-               r, bytes, frame.len - sizeof frame, error, sizeof error)
-                                   : NULL;
+      it = frame.seq >= newest_seq && runs_on (r, bytes, frame.len - sizeof frame)
+               ? td__tape_iteration_from (r, bytes, frame.len - sizeof frame, error,
+                                          sizeof error)
+               : NULL;
       free (bytes);
       if (it == NULL)
         continue;
       td_tape_iteration_free (newest);
       newest = it;
       newest_seq = frame.seq;
-    }
-  if (newest != NULL && r->summaries.n > 0 && rows[r->summaries.n - 1].number >= newest->number)
-    {
-      td_tape_iteration_free (newest);
-      newest = NULL;
     }
   return newest;
 }

@@ -196,6 +196,10 @@ TD_API void td_tape_schedule_free (const TdTapeSchedule *schedule);
 /** Check a schedule: see td-tape-static.h.  False with one line in `error`. */
 TD_API bool td_tape_schedule_verify (const TdTapeSchedule *schedule, char *error, size_t n);
 
+/** Leave the records of memory and the blocks out of iterations that are loaded from now on, or
+ * take them again: of a large one they are a quarter, and some views show none. */
+TD_API void td_tape_reader_skip_memory (TdTapeReader *r, bool skips);
+
 /** Read one iteration; the live one too, when `number` is it.
  * Owner: the caller; td_tape_iteration_free, by any thread.
  * Errors: NULL when it was thinned, damaged or never there, with the reason in `error`. */
@@ -204,6 +208,10 @@ TD_API const TdTapeIteration *td_tape_iteration_load (TdTapeReader *r, uint64_t 
 /** The same by its summary, which may be another reader's of the same tape. */
 TD_API const TdTapeIteration *
 td_tape_iteration_load_row (TdTapeReader *r, const TdTapeSummary *row, char *error, size_t n);
+/** Read of it only how things stood at its end: what outlived it, what refers to what, devices
+ * and pools.  It has no events, variables, times, values and memory. */
+TD_API const TdTapeIteration *
+td_tape_iteration_load_end (TdTapeReader *r, const TdTapeSummary *row, char *error, size_t n);
 TD_API const TdTapeIteration *
 td_tape_iteration_load_structure (TdTapeReader *r, uint32_t structure, char *error, size_t n);
 TD_API void td_tape_iteration_free (const TdTapeIteration *it);

@@ -46,7 +46,8 @@ td__tape_dump_pools (TapeDump *d, const TdTapeIteration *it)
       }
 }
 
-/* The newest iteration that is still there; NULL: none.  Owner: the caller. */
+/* Devices and pools of the newest iteration that is still there; NULL: none.  Owner: the
+ * caller. */
 static const TdTapeIteration *
 newest (TdTapeReader *r)
 {
@@ -59,7 +60,7 @@ newest (TdTapeReader *r)
   char error[256];
 
   for (uint32_t i = s.n; i > 0 && i + LOOKS > s.n && it == NULL; i--)
-    it = td_tape_iteration_load_row (r, &s.rows[i - 1], error, sizeof error);
+    it = td_tape_iteration_load_end (r, &s.rows[i - 1], error, sizeof error);
   return it;
 }
 
