@@ -17,8 +17,19 @@ int td_viz_leaks (int argc, char **argv);
 /** tapedeck-viz dot FILE -o PICTURE: a DOT file as PNG, SVG or PDF, in Chainer's colours. */
 int td_viz_dot (int argc, char **argv);
 
-/** Write what a view prints to a file, "-" being stdout; control characters in names, but for
- * those that JSON has escaped already, as \\xNN. Errors: FALSE and `error`. */
+/** A file that a view is written to, bit by bit; "-" is stdout. Control characters in names,
+ * but for those that JSON has escaped already, are written as \\xNN. */
+typedef struct TdVizOutput TdVizOutput;
+
+/** Begin one. `path` stays the caller's, until the end. Owner: the caller; td__viz_output_end.
+ */
+TdVizOutput *td__viz_output_begin (const char *path, const char *format);
+/** Write on: the flush of a TdSink. What goes wrong is said at the end. */
+void td__viz_output_put (gpointer output, const char *text, gsize n);
+/** Put a `whole` file in its place, else leave the one that was there. Errors: FALSE and
+ * `error`. */
+gboolean td__viz_output_end (TdVizOutput *output, gboolean whole, GError **error);
+/** Write a text that is whole that way. Errors: FALSE and `error`. */
 gboolean td__viz_write_text (const char *out, const char *text, const char *format,
                              GError **error);
 

@@ -29,18 +29,6 @@ static const struct
   { "leaks", td_viz_leaks },
 };
 
-gboolean
-td__viz_write_text (const char *out, const char *text, const char *format, GError **error)
-{
-  gboolean is_json = g_str_equal (format, "json");
-  char *plain = is_json ? NULL : td__plain_text (text);
-  gboolean ok
-      = td_write_output (out, plain ? plain : text, strlen (plain ? plain : text), error);
-
-  free (plain);
-  return ok;
-}
-
 static int
 run (int argc, char **argv)
 {

@@ -7,12 +7,13 @@
 
 #include "viz-show.h"
 
-char *
-td__show_flame_print (Show *s, GError **error)
+gboolean
+td__show_flame_write (Show *s, TdSink *sink, GError **error)
 {
   g_autoptr (TdFlame) flame = td_flame_new (s->it);
 
-  return td_flame_print (flame, s->flame_by, s->format);
+  td_flame_print (flame, s->flame_by, s->format, sink);
+  return TRUE;
 }
 
 /* With --node, of that layer only. */

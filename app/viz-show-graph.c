@@ -35,56 +35,101 @@ add_edge (TdJson *j, guint64 from, guint64 to)
   td_json_end_array (j);
 }
 
-static char *
-graph_json (Show *s)
+/* Of a variable: an event of the view reads or writes it; a node with its key was written. */
+enum
+{
+  USED = 1,
+  WRITTEN = 2
+};
+
+/* Of variables with the same key, the first that is used is a node. */
+static gboolean
+is_first (Show *s, guint8 *used, guint var)
+{
+  guint8 *found
+      = &used[td_iteration_find_var (s->it, td_iteration_get_tape (s->it)->vars[var].key)];
+
+  if (*found & WRITTEN)
+    return FALSE;
+  *found |= WRITTEN;
+  return TRUE;
+}
+
+/* Which variables the events of the view read or write. Owner: the caller. */
+static guint8 *
+find_used (Show *s)
 {
   const TdTapeIteration *t = td_iteration_get_tape (s->it);
-  g_autofree guint8 *used = g_malloc0 (MAX (t->n_vars, 1));
-  g_autoptr (GHashTable) seen = g_hash_table_new (g_int64_hash, g_int64_equal);
-  GString *out = g_string_new (NULL);
-  TdJson j;
+  guint8 *used = g_malloc0 (MAX (t->n_vars, 1));
 
   for (guint e = 0; e < t->n_events; e++)
     if (in_view (s, t->events[e].phase))
       {
         for (guint k = 0; k < t->events[e].n_in; k++)
-          used[t->ins[t->events[e].first_in + k]] = 1;
+          used[t->ins[t->events[e].first_in + k]] = USED;
         for (guint k = 0; k < t->events[e].n_out; k++)
-          used[t->outs[t->events[e].first_out + k]] = 1;
+          used[t->outs[t->events[e].first_out + k]] = USED;
       }
-  td_json_init (&j, out);
-  td_json_begin_object (&j);
-  td_json_member_int (&j, "iteration", (gint64)t->number);
-  td_json_key (&j, "nodes");
-  td_json_begin_array (&j);
+  return used;
+}
+
+static void
+add_nodes (Show *s, TdJson *j, TdSink *sink)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (s->it);
+  g_autofree guint8 *used = find_used (s);
+
   for (guint e = 0; e < t->n_events; e++)
     if (in_view (s, t->events[e].phase))
       {
-        td_node_json_begin_event (&j, s->it, e);
-        td_json_end_object (&j);
+        td_node_json_begin_event (j, s->it, e);
+        td_json_end_object (j);
+        td_sink_row (sink);
       }
   for (guint v = 0; v < t->n_vars; v++)
-    if (used[v] && g_hash_table_add (seen, (gpointer)&t->vars[v].key))
+    if ((used[v] & USED) && is_first (s, used, v))
       {
-        td_node_json_begin_var (&j, s->it, v);
-        td_json_end_object (&j);
+        td_node_json_begin_var (j, s->it, v);
+        td_json_end_object (j);
+        td_sink_row (sink);
       }
-  td_json_end_array (&j);
-  td_json_key (&j, "edges");
-  td_json_begin_array (&j);
+}
+
+static void
+add_edges (Show *s, TdJson *j, TdSink *sink)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (s->it);
+
   for (guint e = 0; e < t->n_events; e++)
     if (in_view (s, t->events[e].phase))
       {
         const TdTapeEvent *event = &t->events[e];
 
         for (guint k = 0; k < event->n_in; k++)
-          add_edge (&j, t->vars[t->ins[event->first_in + k]].key, event->key);
+          add_edge (j, t->vars[t->ins[event->first_in + k]].key, event->key);
         for (guint k = 0; k < event->n_out; k++)
-          add_edge (&j, event->key, t->vars[t->outs[event->first_out + k]].key);
+          add_edge (j, event->key, t->vars[t->outs[event->first_out + k]].key);
+        td_sink_row (sink);
       }
+}
+
+static void
+graph_json (Show *s, TdSink *sink)
+{
+  TdJson j;
+
+  td_json_init (&j, sink->text);
+  td_json_begin_object (&j);
+  td_json_member_int (&j, "iteration", td_iteration_get_number (s->it));
+  td_json_key (&j, "nodes");
+  td_json_begin_array (&j);
+  add_nodes (s, &j, sink);
+  td_json_end_array (&j);
+  td_json_key (&j, "edges");
+  td_json_begin_array (&j);
+  add_edges (s, &j, sink);
   td_json_end_array (&j);
   td_json_end_object (&j);
-  return g_string_free (out, FALSE);
 }
 
 static TdVizView *
@@ -103,16 +148,26 @@ lanes_of (Show *s)
   return strcmp (s->view, "backward") == 0 ? TD_VIEW_BACKWARD : TD_VIEW_ALL;
 }
 
-char *
-td__show_graph_print (Show *s, GError **error)
+static char *
+print_graph (Show *s)
 {
-  if (strcmp (s->format, "json") == 0)
-    return graph_json (s);
   if (strcmp (s->format, "dot") == 0 && strcmp (s->view, "graph") == 0 && !s->fold_given)
     return td_viz_graph_to_dot (td_iteration_get_graph (s->it));
   g_autoptr (TdVizView) view = make_view (s, lanes_of (s));
   return strcmp (s->format, "dot") == 0 ? td_viz_view_to_dot (view)
                                         : td_viz_view_to_text (view);
+}
+
+gboolean
+td__show_graph_write (Show *s, TdSink *sink, GError **error)
+{
+  g_autofree char *text = NULL;
+
+  if (strcmp (s->format, "json") == 0)
+    graph_json (s, sink);
+  else
+    g_string_append (sink->text, text = print_graph (s));
+  return TRUE;
 }
 
 TdScene *

@@ -14,23 +14,29 @@
 #include "memory/td-retained.h"
 #include "memory/td-memory.h"
 #include "schedule/td-curve.h"
-#include "schedule/td-explain.h"
 #include "schedule/td-flame.h"
-#include "schedule/td-schedule.h"
-#include "schedule/td-statics.h"
 #include "td-session.h"
 #include "viz-commands.h"
 #include "viz-show.h"
+
+/* What a view is like. */
+enum
+{
+  OF_RUN = 1 << 0,      /* of the whole run: it needs no iteration */
+  OF_SNAPSHOT = 1 << 1, /* a memory snapshot has something for it */
+  NO_MEMORY = 1 << 2    /* it shows no records of memory, which are a quarter of a large tape */
+};
 
 typedef struct
 {
   const char *name;
   const char *formats; /* besides png, svg, pdf */
-  gboolean needs_iteration;
-  /* Returns the text in the format, or NULL with an error. */
+  /* Returns the text in the format, or NULL with an error; NULL: `write` does it. */
   char *(*print) (Show *s, GError **error);
   TdScene *(*draw) (Show *s, GError **error);
-  gboolean of_snapshot; /* a memory snapshot has something for it */
+  guint flags;
+  /* Writes it in parts: there may be much of it. */
+  gboolean (*write) (Show *s, TdSink *sink, GError **error);
 } View;
 
 static const char help[]
@@ -73,8 +79,8 @@ static const char help[]
       "\n"
       "Exit status: 0 done, 2 trouble.\n";
 
-static gboolean
-trouble (GError **error, const char *text)
+gboolean
+td__show_trouble (GError **error, const char *text)
 {
   g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, text);
   return FALSE;
@@ -106,14 +112,14 @@ curves_draw (Show *s, GError **error)
   return scene;
 }
 
-static char *
-memory_print (Show *s, GError **error)
+static gboolean
+memory_write (Show *s, TdSink *sink, GError **error)
 {
   TdMemoryProfile *profile = td_memory_profile_new (s->it);
-  char *text = td_memory_events_print (s->it, profile, s->format);
 
+  td_memory_events_print (s->it, profile, s->format, sink);
   td_memory_profile_free (profile);
-  return text;
+  return TRUE;
 }
 
 static TdScene *
@@ -132,7 +138,8 @@ has_blocks (Show *s, GError **error)
   const TdTapeIteration *t = td_iteration_get_tape (s->it);
 
   return t->n_memory > 0 || t->n_blocks > 0
-         || trouble (error, "no allocation records on this tape: nothing for the view blocks");
+         || td__show_trouble (
+             error, "no allocation records on this tape: nothing for the view blocks");
 }
 
 static char *
@@ -190,8 +197,8 @@ retained (Show *s, GError **error)
   TdRetained *r = td_retained_new (s->reader, s->iteration);
 
   if (!r)
-    trouble (error,
-             "this tape does not say what refers to what: nothing for the view retained");
+    td__show_trouble (
+        error, "this tape does not say what refers to what: nothing for the view retained");
   return r;
 }
 
@@ -211,120 +218,7 @@ retained_draw (Show *s, GError **error)
   return r ? td_retained_scene (r, &s->panel) : NULL;
 }
 
-/* ---- schedule, timeline, tensor ---- */
-
-/* Static functions, where there are any, are the schedule; the timeline has events only. */
-static gboolean
-is_schedule (const Show *s)
-{
-  return strcmp (s->view, "schedule") == 0;
-}
-
-/* Finds the function that is asked for: -1 where none is. FALSE: there is no such. */
-static gboolean
-choose_function (Show *s, TdStatics *statics, gint *function, GError **error)
-{
-  *function = s->function && statics ? td_statics_find_function (statics, s->function) : -1;
-  if (s->function && *function < 0)
-    {
-      g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
-                   "iteration %" G_GINT64_FORMAT " has no static function \"%s\" (it has %u)",
-                   s->iteration, s->function, statics ? statics->n_functions : 0);
-      return FALSE;
-    }
-  if (s->schedule > 0
-      && !(statics
-           && td_statics_choose (
-               statics, *function < 0 ? td_statics_busiest (statics) : (guint)*function,
-               (guint)s->schedule)))
-    {
-      g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
-                   "the function had no schedule %d up to iteration %" G_GINT64_FORMAT,
-                   s->schedule, s->iteration);
-      return FALSE;
-    }
-  return TRUE;
-}
-
-static char *
-schedule_print (Show *s, GError **error)
-{
-  g_autoptr (TdStatics) statics = is_schedule (s) ? td_statics_new (s->reader, s->it) : NULL;
-  gint function;
-
-  if (!choose_function (s, statics, &function, error))
-    return NULL;
-  if (statics)
-    return td_statics_print (statics, function, s->format);
-  TdSchedule *schedule = td_schedule_new (s->it);
-  g_autofree char *advice
-      = td_schedule_advice (s->reader, s->iteration, td_schedule_count_replayed (s->it));
-  g_autoptr (TdStaticness) staticness
-      = g_str_equal (s->view, "schedule") ? td_staticness_new (s->reader) : NULL;
-  char *text = td_schedule_print (schedule, advice, staticness, s->format);
-
-  td_schedule_free (schedule);
-  return text;
-}
-
-static TdScene *
-schedule_draw (Show *s, GError **error)
-{
-  g_autoptr (TdStatics) statics = td_statics_new (s->reader, s->it);
-  gint function;
-
-  if (!choose_function (s, statics, &function, error))
-    return NULL;
-  if (statics)
-    return td_statics_scene (
-        statics, function < 0 ? td_statics_busiest (statics) : (guint)function, &s->panel);
-  TdSchedule *schedule = td_schedule_new (s->it);
-  g_autofree char *advice
-      = td_schedule_advice (s->reader, s->iteration, td_schedule_count_replayed (s->it));
-  TdScene *scene = td_schedule_scene (schedule, advice, &s->panel);
-
-  td_schedule_free (schedule);
-  return scene;
-}
-
-static TdExplain *
-explain (Show *s, TdStatics **statics, gint *function, GError **error)
-{
-  *statics = td_statics_new (s->reader, s->it);
-  if (!*statics)
-    trouble (error, "no static function on this tape: nothing for the view explain");
-  if (!*statics || !choose_function (s, *statics, function, error))
-    return NULL;
-  return td_explain_new (*statics, NULL);
-}
-
-static char *
-explain_print (Show *s, GError **error)
-{
-  g_autoptr (TdStatics) statics = NULL;
-  gint function = -1;
-  g_autoptr (TdExplain) e = explain (s, &statics, &function, error);
-
-  return e ? td_explain_print (e, function, s->format) : NULL;
-}
-
-static TdScene *
-explain_draw (Show *s, GError **error)
-{
-  g_autoptr (TdStatics) statics = NULL;
-  gint function = -1;
-  g_autoptr (TdExplain) e = explain (s, &statics, &function, error);
-
-  return e ? td_explain_scene (e, function < 0 ? td_statics_busiest (statics) : (guint)function,
-                               &s->panel)
-           : NULL;
-}
-
-static TdScene *
-timeline_draw (Show *s, GError **error)
-{
-  return td_timeline_scene (s->it, &s->panel);
-}
+/* ---- tensor ---- */
 
 static TdTensor *
 tensor (Show *s, GError **error)
@@ -333,8 +227,9 @@ tensor (Show *s, GError **error)
 
   if (!s->node)
     {
-      trouble (error, "the view tensor needs --node KEY; tapedeck show --view graph --format "
-                      "json lists them");
+      td__show_trouble (error,
+                        "the view tensor needs --node KEY; tapedeck show --view graph --format "
+                        "json lists them");
       return NULL;
     }
   var = td_tensor_find_var (s->it, s->key);
@@ -354,7 +249,7 @@ tensor_print (Show *s, GError **error)
   char *text = NULL;
 
   if (t && strcmp (s->format, "csv") == 0 && !t->values)
-    trouble (error, "its values are not recorded: record with --level values");
+    td__show_trouble (error, "its values are not recorded: record with --level values");
   else if (t)
     text = td_tensor_print (t, s->format);
   td_tensor_free (t);
@@ -378,29 +273,32 @@ tensor_npy (Show *s, GError **error)
   GBytes *bytes = t ? td_tensor_to_npy (t) : NULL;
 
   if (t && !bytes)
-    trouble (error, "its values are not recorded: record with --level values");
+    td__show_trouble (error, "its values are not recorded: record with --level values");
   td_tensor_free (t);
   return bytes;
 }
 
 static const View views[] = {
-  { "graph", "text json dot", TRUE, td__show_graph_print, td__show_graph_draw },
-  { "backward", "text json dot", TRUE, td__show_graph_print, td__show_graph_draw },
-  { "curves", "text json csv", FALSE, curves_print, curves_draw },
-  { "memory", "text json csv", TRUE, memory_print, memory_draw, TRUE },
-  { "blocks", "text json csv", TRUE, blocks_print, blocks_draw, TRUE },
-  { "holders", "text json csv", TRUE, holders_print, holders_draw },
-  { "growth", "text json csv", FALSE, holders_print, holders_draw },
-  { "retained", "text json csv", TRUE, retained_print, retained_draw },
-  { "gradients", "text json csv", TRUE, td__show_gradients_print, td__show_gradients_draw },
-  { "findings", "text json csv", TRUE, td__show_findings_print, td__show_findings_draw },
-  { "ridge", "text json csv", TRUE, td__show_ridge_print, td__show_ridge_draw },
-  { "schedule", "text json csv", TRUE, schedule_print, schedule_draw },
-  { "explain", "text json csv", TRUE, explain_print, explain_draw },
-  { "timeline", "text json csv", TRUE, schedule_print, timeline_draw },
-  { "flame", "text json csv folded", TRUE, td__show_flame_print, td__show_flame_draw },
-  { "tensor", "text json csv npy", TRUE, tensor_print, tensor_draw },
-  { "origin", "text json", TRUE, td__show_origin_print, td__show_origin_draw },
+  { "graph", "text json dot", NULL, td__show_graph_draw, NO_MEMORY, td__show_graph_write },
+  { "backward", "text json dot", NULL, td__show_graph_draw, NO_MEMORY, td__show_graph_write },
+  { "curves", "text json csv", curves_print, curves_draw, OF_RUN },
+  { "memory", "text json csv", NULL, memory_draw, OF_SNAPSHOT, memory_write },
+  { "blocks", "text json csv", blocks_print, blocks_draw, OF_SNAPSHOT },
+  { "holders", "text json csv", holders_print, holders_draw },
+  { "growth", "text json csv", holders_print, holders_draw, OF_RUN },
+  { "retained", "text json csv", retained_print, retained_draw },
+  { "gradients", "text json csv", td__show_gradients_print, td__show_gradients_draw,
+    NO_MEMORY },
+  { "findings", "text json csv", td__show_findings_print, td__show_findings_draw, NO_MEMORY },
+  { "ridge", "text json csv", td__show_ridge_print, td__show_ridge_draw, NO_MEMORY },
+  { "schedule", "text json csv", NULL, td__show_schedule_draw, 0, td__show_schedule_write },
+  { "explain", "text json csv", td__show_explain_print, td__show_explain_draw },
+  { "timeline", "text json csv", NULL, td__show_timeline_draw, NO_MEMORY,
+    td__show_schedule_write },
+  { "flame", "text json csv folded", NULL, td__show_flame_draw, NO_MEMORY,
+    td__show_flame_write },
+  { "tensor", "text json csv npy", tensor_print, tensor_draw },
+  { "origin", "text json", td__show_origin_print, td__show_origin_draw },
 };
 
 static const char pictures[] = "png svg pdf";
@@ -672,10 +570,10 @@ say_empty (const Show *s, GError **error)
 static gboolean
 load (Show *s, const View *view, GError **error)
 {
-  s->session = td_session_open (s->tape, error);
+  s->session = td_session_open_for_command (s->tape, error);
   if (!s->session)
     return FALSE;
-  if (td_session_is_snapshot (s->session) && !view->of_snapshot)
+  if (td_session_is_snapshot (s->session) && !(view->flags & OF_SNAPSHOT))
     {
       g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
                    "%s: a memory snapshot has no operations, and does not say who keeps what: "
@@ -685,11 +583,13 @@ load (Show *s, const View *view, GError **error)
     }
   td_session_set_shows_discarded (s->session, s->discarded);
   s->reader = td_session_get_reader (s->session);
+  if (view->flags & NO_MEMORY)
+    td_tape_reader_skip_memory (s->reader, true);
   if (s->iteration < 0)
     s->iteration = td_session_get_last_complete (s->session);
   if (s->iteration < 0) /* it ended, or still is, in its first iteration */
     s->iteration = td_session_get_head (s->session).iteration;
-  if (view->needs_iteration)
+  if (!(view->flags & OF_RUN))
     {
       if (s->iteration < 0)
         say_empty (s, error);
@@ -720,6 +620,19 @@ load (Show *s, const View *view, GError **error)
 }
 
 static gboolean
+write_in_parts (Show *s, const View *view, GError **error)
+{
+  TdVizOutput *output = td__viz_output_begin (s->out, s->format);
+  g_autoptr (GString) text = g_string_new (NULL);
+  TdSink sink = { text, td__viz_output_put, output };
+  gboolean whole = view->write (s, &sink, error);
+
+  if (whole)
+    td__viz_output_put (output, text->str, text->len);
+  return td__viz_output_end (output, whole, whole ? error : NULL);
+}
+
+static gboolean
 write_view (Show *s, const View *view, GError **error)
 {
   if (in_list (pictures, s->format))
@@ -738,6 +651,8 @@ write_view (Show *s, const View *view, GError **error)
              && td_write_output (s->out, g_bytes_get_data (bytes, NULL),
                                  g_bytes_get_size (bytes), error);
     }
+  if (view->write)
+    return write_in_parts (s, view, error);
   g_autofree char *text = view->print (s, error);
   return text && td__viz_write_text (s->out, text, s->format, error);
 }

@@ -8,6 +8,7 @@
 #include "memory/td-growth.h"
 #include "schedule/td-flame.h"
 #include "scene/td-panel.h"
+#include "scene/td-sink.h"
 #include "td-session.h"
 
 typedef struct
@@ -36,13 +37,23 @@ char *td__show_ridge_print (Show *s, GError **error);
 TdScene *td__show_ridge_draw (Show *s, GError **error);
 
 /** The views graph and backward, and origin, which is drawn in the graph. Owner: the caller. */
-char *td__show_graph_print (Show *s, GError **error);
+gboolean td__show_graph_write (Show *s, TdSink *sink, GError **error);
 TdScene *td__show_graph_draw (Show *s, GError **error);
 char *td__show_origin_print (Show *s, GError **error);
 TdScene *td__show_origin_draw (Show *s, GError **error);
 
+/** The views schedule, timeline, which has events only, and explain. Owner: the caller. */
+gboolean td__show_schedule_write (Show *s, TdSink *sink, GError **error);
+TdScene *td__show_schedule_draw (Show *s, GError **error);
+TdScene *td__show_timeline_draw (Show *s, GError **error);
+char *td__show_explain_print (Show *s, GError **error);
+TdScene *td__show_explain_draw (Show *s, GError **error);
+
+/** Set an error of one line. Returns FALSE. */
+gboolean td__show_trouble (GError **error, const char *text);
+
 /** The view flame. Owner: the caller. */
-char *td__show_flame_print (Show *s, GError **error);
+gboolean td__show_flame_write (Show *s, TdSink *sink, GError **error);
 TdScene *td__show_flame_draw (Show *s, GError **error);
 /** Say whether the view knows what --by names, if it was given. */
 gboolean td__show_by_fits (const Show *s);

@@ -53,6 +53,11 @@ TdSession *td_session_open (const char *path, GError **error);
 /** The same for a window, which may look on for ever: of a long run the list of iterations is a
  * sample (td_session_get_n_iterations) and curves are folded, so that memory has a bound. */
 TdSession *td_session_open_bounded (const char *path, GError **error);
+/** The same for a command, which looks once and from one thread: the playhead is not placed on
+ * the loss, nothing is loaded before it is asked for, and what the session loads and what is
+ * loaded through its reader share their arrays. What is added to the tape meanwhile is not
+ * seen. */
+TdSession *td_session_open_for_command (const char *path, GError **error);
 /** Wrap iterations made by hand: tests, and tools without a tape. Owner: takes the array's
  * references. */
 TdSession *td_session_new_for_iterations (TdIteration **iterations, guint n);

@@ -26,6 +26,37 @@ td__viz_write_text (const char *name, const char *text, const char *format, GErr
   return TRUE;
 }
 
+struct TdVizOutput
+{
+  const char *name, *format;
+  GString *text;
+};
+
+TdVizOutput *
+td__viz_output_begin (const char *name, const char *format)
+{
+  TdVizOutput *o = g_new (TdVizOutput, 1);
+
+  *o = (TdVizOutput){ name, format, g_string_new (NULL) };
+  return o;
+}
+
+void
+td__viz_output_put (gpointer output, const char *text, gsize n)
+{
+  g_string_append_len (((TdVizOutput *)output)->text, text, (gssize)n);
+}
+
+gboolean
+td__viz_output_end (TdVizOutput *o, gboolean whole, GError **error)
+{
+  if (whole)
+    td__viz_write_text (o->name, o->text->str, o->format, error);
+  g_string_free (o->text, TRUE);
+  g_free (o);
+  return whole;
+}
+
 int
 td_usage_error (const char *command, const char *format, ...)
 {

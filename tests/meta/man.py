@@ -63,7 +63,7 @@ def main():
         offered = {word for word in completion(command) if word.startswith("--")} - {"--help"}
         report.claim(f"man page and completion list the same options of {command}",
                      differences(options, offered))
-    views = set(re.findall(r'^  \{ "([a-z]+)", "[a-z ]*", (?:TRUE|FALSE),',
+    views = set(re.findall(r'^  \{ "([a-z]+)", "[a-z ]*", (?:NULL|[a-z_]+_print),',
                            read("app/viz-show.c"), re.M))
     report.claim("completion offers the views that there are",
                  differences(views, completion("show", "--view", "")))

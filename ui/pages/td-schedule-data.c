@@ -86,7 +86,7 @@ td__schedule_get_staticness (TdScheduleData *data)
   if (reader && (!data->staticness || n > data->staticness_n + data->staticness_n / 10))
     {
       g_clear_pointer (&data->staticness, td_staticness_free);
-      data->staticness = td_staticness_new (reader);
+      data->staticness = td_staticness_new (reader, NULL);
       data->staticness_n = n;
     }
   return data->staticness;

@@ -15,13 +15,12 @@ name_of (const TdIteration *iteration, guint step)
              : "end";
 }
 
-static char *
-print_json (const TdIteration *iteration, const TdMemoryProfile *p)
+static void
+print_json (const TdIteration *iteration, const TdMemoryProfile *p, TdSink *sink)
 {
-  GString *out = g_string_new (NULL);
   TdJson j;
 
-  td_json_init (&j, out);
+  td_json_init (&j, sink->text);
   td_json_begin_object (&j);
   td_json_member_int (&j, "peak_bytes", (gint64)p->peak_bytes);
   td_pools_add_json (&j, iteration);
@@ -36,17 +35,18 @@ print_json (const TdIteration *iteration, const TdMemoryProfile *p)
       for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
         td_json_member_int (&j, td_tape_category_name ((unsigned)c), (gint64)p->bytes[c][i]);
       td_json_end_object (&j);
+      td_sink_row (sink);
     }
   td_json_end_array (&j);
   td_json_end_object (&j);
-  return g_string_free (out, FALSE);
 }
 
-static char *
-print_csv (const TdIteration *iteration, const TdMemoryProfile *p)
+static void
+print_csv (const TdIteration *iteration, const TdMemoryProfile *p, TdSink *sink)
 {
-  GString *out = g_string_new ("event,op,total");
+  GString *out = sink->text;
 
+  g_string_append (out, "event,op,total");
   for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
     g_string_append_printf (out, ",%s", td_tape_category_name ((unsigned)c));
   g_string_append_c (out, '\n');
@@ -58,47 +58,83 @@ print_csv (const TdIteration *iteration, const TdMemoryProfile *p)
       for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
         g_string_append_printf (out, ",%" G_GUINT64_FORMAT, p->bytes[c][i]);
       g_string_append_c (out, '\n');
+      td_sink_row (sink);
     }
-  return g_string_free (out, FALSE);
 }
 
-static char *
-print_text (const TdIteration *iteration, const TdMemoryProfile *p)
+/* A column of bytes: from row to row most of them stay the same. */
+typedef struct
 {
-  GString *out = g_string_new (NULL);
-  gboolean any[TD_TAPE_N_CATEGORIES] = { 0 };
+  const guint64 *bytes; /* by step */
+  int width;
+  gboolean has_last;
+  guint64 last;
+  char cell[2 * TD_FORMAT_SIZE]; /* of `last` */
+} Column;
+
+static Column
+column_new (const guint64 *bytes, int width)
+{
+  return (Column){ .bytes = bytes, .width = width };
+}
+
+static void
+column_append (Column *c, guint step, GString *out)
+{
   char text[TD_FORMAT_SIZE];
 
-  for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
-    for (guint i = 0; i < p->n_steps && !any[c]; i++)
-      any[c] = p->bytes[c][i] > 0;
+  if (!c->has_last || c->bytes[step] != c->last)
+    {
+      c->has_last = TRUE;
+      c->last = c->bytes[step];
+      g_snprintf (c->cell, sizeof c->cell, "  %*s", c->width, td_format_bytes (text, c->last));
+    }
+  g_string_append (out, c->cell);
+}
+
+static void
+print_text (const TdIteration *iteration, const TdMemoryProfile *p, TdSink *sink)
+{
+  GString *out = sink->text;
+  Column columns[TD_TAPE_N_CATEGORIES + 1];
+  guint n = 0;
+  char text[TD_FORMAT_SIZE];
+
+  columns[n++] = column_new (p->total, 9);
   g_string_append_printf (out, "peak %s\n%9s  %-28s  %9s",
                           td_format_bytes (text, p->peak_bytes), "event", "op", "total");
   for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
-    if (any[td_category_order[i]])
-      g_string_append_printf (out, "  %13s", td_category_label (td_category_order[i]));
+    {
+      const int c = td_category_order[i];
+      gboolean any = FALSE;
+
+      for (guint step = 0; step < p->n_steps && !any; step++)
+        any = p->bytes[c][step] > 0;
+      if (!any)
+        continue;
+      g_string_append_printf (out, "  %13s", td_category_label (c));
+      columns[n++] = column_new (p->bytes[c], 13);
+    }
   g_string_append_c (out, '\n');
   for (guint i = 0; i < p->n_steps; i++)
     {
-      g_string_append_printf (out, "%9u  %-28.28s  %9s", i, name_of (iteration, i),
-                              td_format_bytes (text, p->total[i]));
-      for (int k = 0; k < TD_TAPE_N_CATEGORIES; k++)
-        if (any[td_category_order[k]])
-          g_string_append_printf (out, "  %13s",
-                                  td_format_bytes (text, p->bytes[td_category_order[k]][i]));
+      g_string_append_printf (out, "%9u  %-28.28s", i, name_of (iteration, i));
+      for (guint c = 0; c < n; c++)
+        column_append (&columns[c], i, out);
       g_string_append_c (out, '\n');
+      td_sink_row (sink);
     }
   td_pools_append_text (out, iteration);
-  return g_string_free (out, FALSE);
 }
 
-char *
+void
 td_memory_events_print (const TdIteration *iteration, const TdMemoryProfile *profile,
-                        const char *format)
+                        const char *format, TdSink *sink)
 {
   if (g_str_equal (format, "json"))
-    return print_json (iteration, profile);
-  if (g_str_equal (format, "csv"))
-    return print_csv (iteration, profile);
-  return print_text (iteration, profile);
+    print_json (iteration, profile, sink);
+  else if (g_str_equal (format, "csv"))
+    print_csv (iteration, profile, sink);
+  else
+    print_text (iteration, profile, sink);
 }

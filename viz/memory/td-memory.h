@@ -7,6 +7,7 @@
 #pragma once
 
 #include "scene/td-panel.h"
+#include "scene/td-sink.h"
 
 G_BEGIN_DECLS
 
@@ -76,9 +77,9 @@ TdScene *td_memory_scene_events (const TdIteration *iteration, const TdMemoryPro
 /** Draw peaks by category over iterations. */
 TdScene *td_memory_scene_iterations (const TdMemoryHistory *history, const TdPanelView *view);
 
-/** The table twin: one line per event. format: "text", "csv" or "json". Owner: the caller. */
-char *td_memory_events_print (const TdIteration *iteration, const TdMemoryProfile *profile,
-                              const char *format);
+/** The table twin: one line per event. format: "text", "csv" or "json". */
+void td_memory_events_print (const TdIteration *iteration, const TdMemoryProfile *profile,
+                             const char *format, TdSink *sink);
 
 /* A block that is alive at an event, for the Blocks page. */
 typedef struct

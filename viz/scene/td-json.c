@@ -7,10 +7,20 @@
 
 #include "td-json.h"
 
+/* What is written comes in small pieces, for which g_string_append_len () takes long. */
 static void
 append_bytes (void *out, const char *text, size_t n)
 {
-  g_string_append_len (out, text, (gssize)n);
+  GString *string = out;
+
+  if (string->allocated_len - string->len <= n)
+    {
+      g_string_append_len (string, text, (gssize)n);
+      return;
+    }
+  memcpy (string->str + string->len, text, n);
+  string->len += n;
+  string->str[string->len] = '\0';
 }
 
 void
@@ -99,9 +109,11 @@ td_json_null (TdJson *json)
 void
 td_json_id (TdJson *json, guint64 key)
 {
-  char text[20];
+  static const char digits[] = "0123456789abcdef";
+  char text[17] = { 0 };
 
-  g_snprintf (text, sizeof text, "%016" G_GINT64_MODIFIER "x", key);
+  for (int i = 16; i-- > 0; key >>= 4)
+    text[i] = digits[key & 15];
   td_json_string (json, text);
 }
 
@@ -121,6 +133,13 @@ void
 td_json_member_double (TdJson *json, const char *key, double value)
 {
   td__json_member_double (&json->writer, key, value);
+}
+
+void
+td_json_member_share (TdJson *json, const char *key, double value)
+{
+  td_json_key (json, key);
+  td__json_rounded (&json->writer, value, 6);
 }
 
 void

@@ -39,6 +39,8 @@ void td_json_id (TdJson *json, guint64 key);
 void td_json_member_string (TdJson *json, const char *key, const char *value);
 void td_json_member_int (TdJson *json, const char *key, gint64 value);
 void td_json_member_double (TdJson *json, const char *key, double value);
+/** A number of six digits: a share, which needs no more. */
+void td_json_member_share (TdJson *json, const char *key, double value);
 void td_json_member_bool (TdJson *json, const char *key, gboolean value);
 
 /** Append `text` quoted and escaped as JSON. */

@@ -185,8 +185,10 @@ dup_path (const TdFlame *flame, gint node)
 }
 
 static void
-print_csv (const TdFlame *flame, GString *out)
+print_csv (const TdFlame *flame, TdSink *sink)
 {
+  GString *out = sink->text;
+
   g_string_append (out, "depth,lane,path,name,operations,event,ns,bytes,sampled,untimed\n");
   for (guint i = 0; i < flame->n; i++)
     {
@@ -203,15 +205,16 @@ print_csv (const TdFlame *flame, GString *out)
       g_string_append_printf (out, ",%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%u,%u\n",
                               n->size[TD_FLAME_TIME], n->size[TD_FLAME_BYTES], n->n_sampled,
                               n->n_untimed);
+      td_sink_row (sink);
     }
 }
 
 static void
-print_json (const TdFlame *flame, TdFlameSize size, GString *out)
+print_json (const TdFlame *flame, TdFlameSize size, TdSink *sink)
 {
   TdJson j;
 
-  td_json_init (&j, out);
+  td_json_init (&j, sink->text);
   td_json_begin_object (&j);
   td_json_member_int (&j, "iteration", td_iteration_get_number (flame->iteration));
   td_json_member_string (&j, "by", size == TD_FLAME_TIME ? "time" : "bytes");
@@ -236,10 +239,11 @@ print_json (const TdFlame *flame, TdFlameSize size, GString *out)
       td_json_member_int (&j, "operations", n->n_ops);
       td_json_member_int (&j, "ns", (gint64)n->size[TD_FLAME_TIME]);
       td_json_member_int (&j, "bytes", (gint64)n->size[TD_FLAME_BYTES]);
-      td_json_member_double (&j, "share", share_of (flame, (gint)i, 0, size));
+      td_json_member_share (&j, "share", share_of (flame, (gint)i, 0, size));
       td_json_member_int (&j, "sampled", n->n_sampled);
       td_json_member_int (&j, "untimed", n->n_untimed);
       td_json_end_object (&j);
+      td_sink_row (sink);
     }
   td_json_end_array (&j);
   td_json_end_object (&j);
@@ -298,18 +302,15 @@ print_folded (const TdFlame *flame, TdFlameSize size, GString *out)
                             g_array_index (sums, guint64, k));
 }
 
-char *
-td_flame_print (const TdFlame *flame, TdFlameSize size, const char *format)
+void
+td_flame_print (const TdFlame *flame, TdFlameSize size, const char *format, TdSink *sink)
 {
-  GString *out = g_string_new (NULL);
-
   if (g_str_equal (format, "json"))
-    print_json (flame, size, out);
+    print_json (flame, size, sink);
   else if (g_str_equal (format, "csv"))
-    print_csv (flame, out);
+    print_csv (flame, sink);
   else if (g_str_equal (format, "folded"))
-    print_folded (flame, size, out);
+    print_folded (flame, size, sink->text);
   else
-    print_text (flame, size, out);
-  return g_string_free (out, FALSE);
+    print_text (flame, size, sink->text);
 }

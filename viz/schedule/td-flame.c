@@ -12,10 +12,11 @@ static const char *const size_names[TD_N_FLAME_SIZES] = { "time", "bytes" };
 static const char *const lane_names[TD_N_LANES] = { "Forward", "Backward", "Update" };
 
 /* A node while the tree is made: in order of beginning, wherever it is in the tree. */
+/* Nodes are made in the order of their operations, and lie in that of the picture. */
 typedef struct
 {
-  TdFlameNode node;
   gint32 first, last, next; /* children, and the next child of its parent; -1: none */
+  gint32 at;                /* where it belongs */
 } Draft;
 
 typedef struct
@@ -23,7 +24,8 @@ typedef struct
   TdFlame *flame;
   TdVizGraph *graph;
   const TdVizGroup *groups;
-  GArray *drafts;
+  GArray *nodes;    /* TdFlameNode */
+  GArray *drafts;   /* Draft, of each node */
   gint32 *draft_of; /* by group and lane, plus 1; 0: there is none yet */
 } Builder;
 
@@ -33,17 +35,24 @@ draft (Builder *b, gint i)
   return &g_array_index (b->drafts, Draft, i);
 }
 
+static TdFlameNode *
+node_of (Builder *b, gint i)
+{
+  return &g_array_index (b->nodes, TdFlameNode, i);
+}
+
 static gint
 add_draft (Builder *b, gint parent, const TdFlameNode *node)
 {
   gint i = (gint)b->drafts->len;
-  Draft made = { *node, -1, -1, -1 };
+  Draft made = { -1, -1, -1, -1 };
 
-  made.node.parent = parent;
+  g_array_append_val (b->nodes, *node);
   g_array_append_val (b->drafts, made);
+  node_of (b, i)->parent = parent;
   if (parent < 0)
     return i;
-  draft (b, i)->node.depth = draft (b, parent)->node.depth + 1;
+  node_of (b, i)->depth = node_of (b, parent)->depth + 1;
   if (draft (b, parent)->last >= 0)
     draft (b, draft (b, parent)->last)->next = i;
   else
@@ -143,7 +152,7 @@ add_op (Builder *b, guint event)
 
   node.path
       = td_iteration_get_link_path (b->flame->iteration, forward >= 0 ? (guint)forward : event);
-  node.name = name_op (b, event, node.path, draft (b, parent)->node.path);
+  node.name = name_op (b, event, node.path, node_of (b, parent)->path);
   measure (b, event, &node);
   add_draft (b, parent, &node);
 }
@@ -154,8 +163,8 @@ add_up (Builder *b)
 {
   for (gint i = (gint)b->drafts->len - 1; i > 0; i--)
     {
-      const TdFlameNode *node = &draft (b, i)->node;
-      TdFlameNode *parent = &draft (b, node->parent)->node;
+      const TdFlameNode *node = node_of (b, i);
+      TdFlameNode *parent = node_of (b, node->parent);
 
       parent->n_ops += node->n_ops;
       parent->n_sampled += node->n_sampled;
@@ -165,17 +174,15 @@ add_up (Builder *b)
     }
 }
 
-/* Put a node and what is below it where it belongs; the tree is no deeper than groups may be.
- */
+/* Find where a node and what is below it belong; the tree is no deeper than groups may be. */
 static void
 place (Builder *b, gint i, gint parent, const guint64 *start)
 {
-  TdFlame *flame = b->flame;
-  gint at = (gint)flame->n++;
-  TdFlameNode *node = &flame->nodes[at];
+  gint at = (gint)b->flame->n++;
+  TdFlameNode *node = node_of (b, i);
   guint64 next[TD_N_FLAME_SIZES];
 
-  *node = draft (b, i)->node;
+  draft (b, i)->at = at;
   node->parent = parent;
   memcpy (node->start, start, sizeof node->start);
   memcpy (next, start, sizeof next);
@@ -183,9 +190,26 @@ place (Builder *b, gint i, gint parent, const guint64 *start)
     {
       place (b, child, at, next);
       for (guint s = 0; s < TD_N_FLAME_SIZES; s++)
-        next[s] += draft (b, child)->node.size[s];
+        next[s] += node_of (b, child)->size[s];
     }
-  node->end = (gint32)flame->n;
+  node->end = (gint32)b->flame->n;
+}
+
+/* Put all nodes there: each takes the place of one that goes on to its own. */
+static void
+move (Builder *b)
+{
+  for (gint i = 0; i < (gint)b->nodes->len; i++)
+    while (draft (b, i)->at != i)
+      {
+        gint to = draft (b, i)->at;
+        TdFlameNode node = *node_of (b, i);
+
+        *node_of (b, i) = *node_of (b, to);
+        *node_of (b, to) = node;
+        draft (b, i)->at = draft (b, to)->at;
+        draft (b, to)->at = to;
+      }
 }
 
 TdFlame *
@@ -204,13 +228,15 @@ td_flame_new (TdIteration *iteration)
   root.name = g_string_chunk_insert (flame->strings, name);
   b.groups = td_viz_graph_get_groups (b.graph, &n_groups);
   b.draft_of = g_new0 (gint32, n_groups * TD_N_LANES);
+  b.nodes = g_array_sized_new (FALSE, FALSE, sizeof (TdFlameNode), n + n_groups);
   b.drafts = g_array_sized_new (FALSE, FALSE, sizeof (Draft), n + n_groups);
   add_draft (&b, -1, &root);
   for (guint e = 0; e < n; e++)
     add_op (&b, e);
   add_up (&b);
-  flame->nodes = g_new (TdFlameNode, b.drafts->len);
   place (&b, 0, -1, nowhere);
+  move (&b);
+  flame->nodes = (TdFlameNode *)(gpointer)g_array_free (b.nodes, FALSE);
   g_array_unref (b.drafts);
   g_free (b.draft_of);
   return flame;

@@ -13,6 +13,7 @@
 
 #include "graph/td-graph.h"
 #include "scene/td-panel.h"
+#include "scene/td-sink.h"
 
 G_BEGIN_DECLS
 
@@ -93,8 +94,8 @@ typedef struct
 TdScene *td_flame_scene (const TdFlame *flame, const TdFlameLook *look,
                          const TdPanelView *view);
 /** format: "text", "csv", "json", or "folded": a line for each stack, "a;b;c 12", which
- * flamegraph.pl and speedscope read. Owner: the caller. */
-char *td_flame_print (const TdFlame *flame, TdFlameSize size, const char *format);
+ * flamegraph.pl and speedscope read. */
+void td_flame_print (const TdFlame *flame, TdFlameSize size, const char *format, TdSink *sink);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdFlame, td_flame_free)
 

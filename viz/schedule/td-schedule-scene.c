@@ -10,6 +10,7 @@
 
 #define ROW 24.0
 #define ADVICE 36.0
+#define MOST_ROWS 1000 /* of a picture that is as high as what is in it */
 
 /* The right ends of the number columns, the left ends of the others. */
 typedef struct
@@ -95,6 +96,19 @@ add_advice (TdSceneBuilder *b, const char *advice, double w, double h)
   td_scene_add_text (b, 20, h - ADVICE / 2 - 2, advice, &text);
 }
 
+/* What is left out must not look as if it were not there. */
+static void
+add_left_out (TdSceneBuilder *b, const TdSchedule *s, guint first, guint n, const Columns *c,
+              double y)
+{
+  TdTextStyle dim = { .role = TD_ROLE_DIM, .size = TD_TEXT_CAPTION };
+  g_autofree char *text
+      = g_strdup_printf ("rows %u to %u of %u: as text, JSON and CSV it has all of them",
+                         first + 1, first + n, s->n_rows);
+
+  td_scene_add_text (b, c->op, y, text, &dim);
+}
+
 /* The first selected row while the selection is what is looked at, else the playhead's. */
 static guint
 row_in_middle (const TdSchedule *s, const TdPanelView *view)
@@ -110,7 +124,9 @@ td_schedule_scene (const TdSchedule *s, const char *advice, const TdPanelView *v
 {
   double w = view->width > 0 ? view->width : 480;
   double foot = advice && *advice ? ADVICE : 4;
-  double h = view->height > 0 ? view->height : 26 + ROW * s->n_rows + foot;
+  gboolean cut = view->height <= 0 && s->n_rows > MOST_ROWS;
+  double natural = 26 + ROW * (MIN (s->n_rows, MOST_ROWS) + cut) + foot;
+  double h = view->height > 0 ? view->height : natural;
   Columns c = columns_of (w);
 
   if (s->n_rows == 0)
@@ -119,13 +135,15 @@ td_schedule_scene (const TdSchedule *s, const char *advice, const TdPanelView *v
   TdSceneBuilder *b = td_scene_builder_new (w, h);
   td_scene_set_background (b, TD_ROLE_VIEW);
   add_header (b, &c);
-  guint room = MAX (1, (guint)((h - 26 - foot) / ROW));
+  guint room = MAX (1, (guint)((h - 26 - foot) / ROW) - cut);
   guint middle = MIN (row_in_middle (s, view), s->n_rows - 1);
   /* the playhead stands in the middle of the table, but there is no empty space at its ends */
   guint first = middle > room / 2 ? middle - room / 2 : 0;
   first = MIN (first, s->n_rows > room ? s->n_rows - room : 0);
   for (guint i = 0; i < room && first + i < s->n_rows; i++)
     add_row (b, &s->rows[first + i], &c, 26 + ROW * (i + 0.5), w, view);
+  if (cut)
+    add_left_out (b, s, first, room, &c, 26 + ROW * (room + 0.5));
   if (foot > 4)
     add_advice (b, advice, w, h);
   return td_scene_builder_end (b);

@@ -166,11 +166,11 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed)
 
 static void
 print_json (const TdSchedule *s, const char *advice, const TdStaticness *staticness,
-            GString *out)
+            TdSink *sink)
 {
   TdJson j;
 
-  td_json_init (&j, out);
+  td_json_init (&j, sink->text);
   td_json_begin_object (&j);
   td_json_member_int (&j, "total_ns", (gint64)s->total_ns);
   td_json_member_int (&j, "total_bytes", (gint64)s->total_bytes);
@@ -216,6 +216,7 @@ print_json (const TdSchedule *s, const char *advice, const TdStaticness *staticn
       td_json_member_int (&j, "bytes", (gint64)r->bytes);
       td_json_member_bool (&j, "failed", r->failed);
       td_json_end_object (&j);
+      td_sink_row (sink);
     }
   td_json_end_array (&j);
   td_json_end_object (&j);
@@ -240,8 +241,9 @@ print_csv_copies (const TdSchedule *s, guint event, guint *next, GString *out)
 }
 
 static void
-print_csv (const TdSchedule *s, GString *out)
+print_csv (const TdSchedule *s, TdSink *sink)
 {
+  GString *out = sink->text;
   guint next = 0;
 
   g_string_append (
@@ -263,13 +265,15 @@ print_csv (const TdSchedule *s, GString *out)
         g_string_append_printf (out, "%" G_GUINT64_FORMAT, r->ns);
       g_string_append_printf (out, ",%" G_GUINT64_FORMAT ",%d,,,,,,,,,,,\n", r->bytes,
                               r->failed);
+      td_sink_row (sink);
     }
   print_csv_copies (s, G_MAXUINT, &next, out);
 }
 
 static void
-print_text (const TdSchedule *s, const char *advice, GString *out)
+print_text (const TdSchedule *s, const char *advice, TdSink *sink)
 {
+  GString *out = sink->text;
   char ns[TD_FORMAT_SIZE], bytes[TD_FORMAT_SIZE];
 
   g_string_append_printf (out, "%6s  %-28s %-24s %-10s %9s %9s\n", "event", "operation",
@@ -287,6 +291,7 @@ print_text (const TdSchedule *s, const char *advice, GString *out)
                               r->layer, td_tape_phase_name (r->phase),
                               (int)MAX (0, 9 - g_utf8_strlen (ns, -1)), "", ns,
                               td_format_bytes (bytes, r->bytes), r->failed ? "  failed" : "");
+      td_sink_row (sink);
     }
   g_string_append_printf (out, "total %s, %s written", td_format_ns (ns, s->total_ns),
                           td_format_bytes (bytes, s->total_bytes));
@@ -299,21 +304,18 @@ print_text (const TdSchedule *s, const char *advice, GString *out)
   td_host_copies_print (s->host_copies, out);
 }
 
-char *
+void
 td_schedule_print (const TdSchedule *schedule, const char *advice,
-                   const TdStaticness *staticness, const char *format)
+                   const TdStaticness *staticness, const char *format, TdSink *sink)
 {
-  GString *out = g_string_new (NULL);
-
   if (g_str_equal (format, "json"))
-    print_json (schedule, advice, staticness, out);
+    print_json (schedule, advice, staticness, sink);
   else if (g_str_equal (format, "csv"))
-    print_csv (schedule, out);
+    print_csv (schedule, sink);
   else
     {
-      print_text (schedule, advice, out);
+      print_text (schedule, advice, sink);
       if (staticness)
-        td_staticness_print (staticness, out);
+        td_staticness_print (staticness, sink->text);
     }
-  return g_string_free (out, FALSE);
 }

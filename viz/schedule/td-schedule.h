@@ -7,6 +7,7 @@
 #pragma once
 
 #include "scene/td-panel.h"
+#include "scene/td-sink.h"
 #include "td-staticness.h"
 #include "td-host-copies.h"
 #include "td-transfers.h"
@@ -61,8 +62,8 @@ TdScene *td_schedule_scene (const TdSchedule *schedule, const char *advice,
                             const TdPanelView *view);
 /** Draw the events as bars over time, one lane a phase. */
 TdScene *td_timeline_scene (const TdIteration *iteration, const TdPanelView *view);
-/** format: "text", "csv" or "json"; `staticness` may be NULL. Owner: the caller. */
-char *td_schedule_print (const TdSchedule *schedule, const char *advice,
-                         const TdStaticness *staticness, const char *format);
+/** format: "text", "csv" or "json"; `staticness` may be NULL. */
+void td_schedule_print (const TdSchedule *schedule, const char *advice,
+                        const TdStaticness *staticness, const char *format, TdSink *sink);
 
 G_END_DECLS

@@ -11,6 +11,8 @@ G_BEGIN_DECLS
 
 /* Iterations whose times are looked at. */
 #define TD__STATIC_SAMPLE 8
+/* Another one is not loaded when those that are have more events than this. */
+#define TD__STATIC_SAMPLE_EVENTS 500000
 
 /** The calls of one function in one structure. */
 typedef struct
@@ -34,23 +36,23 @@ typedef struct
 {
   TdStaticness *s;
   TdTapeReader *reader;
-  GArray *units;      /* TdStaticUnit, by their first iteration */
-  GArray *rows;       /* guint32: summaries of whole iterations, in order */
-  GArray *unit_of;    /* guint32: unit of each of them */
-  GArray *functions;  /* TdStaticFunction */
-  GHashTable *by_key; /* function key -> index + 1 */
-  GHashTable *seen;   /* structures of functions in the unit that is looked at */
-  GHashTable *known;  /* links and parameters seen so far */
-  GArray *additions;  /* TdStaticAddition */
-  guint64 n_events;   /* looked at so far */
-  GPtrArray *prints;  /* by function: GHashTable of structures seen */
-  GPtrArray *sizes;   /* by function: the same with dimensions */
-  GPtrArray *newest;  /* TdIteration: the newest ones of the newest structure */
+  TdIteration *loaded; /* the caller has it; NULL: none */
+  GArray *units;       /* TdStaticUnit, by their first iteration */
+  GArray *rows;        /* guint32: summaries of whole iterations, in order */
+  GArray *unit_of;     /* guint32: unit of each of them */
+  GArray *functions;   /* TdStaticFunction */
+  GHashTable *by_key;  /* function key -> index + 1 */
+  GHashTable *seen;    /* structures of functions in the unit that is looked at */
+  GHashTable *known;   /* links and parameters seen so far */
+  GArray *additions;   /* TdStaticAddition */
+  guint64 n_events;    /* looked at so far */
+  GPtrArray *prints;   /* by function: GHashTable of structures seen */
+  GPtrArray *sizes;    /* by function: the same with dimensions */
+  GPtrArray *newest;   /* TdIteration: the newest ones of the newest structure */
 } TdStaticScan;
 
-/** Load an iteration for this thread only: its texts stay in the reader. NULL: it is gone.
- * Owner: the caller. */
-TdIteration *td__static_load (TdTapeReader *reader, guint32 row);
+/** Load the iteration of a row for this thread only. NULL: it is gone. Owner: the caller. */
+TdIteration *td__static_load (const TdStaticScan *scan, guint32 row);
 /** Return the function of a layer of an iteration, -1 if it was never seen. */
 gint td__static_function_of (const TdStaticScan *scan, const TdIteration *iteration,
                              gint layer);

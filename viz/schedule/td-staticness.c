@@ -20,51 +20,6 @@
 #define MAX_FUNCTIONS 5000
 #define MAX_DEPTH 64
 
-/* ---- iterations of a reader that only this thread uses ---- */
-
-static const char *
-name_string (gpointer data, guint32 id)
-{
-  return td_tape_reader_string (data, id);
-}
-
-static const char *
-name_op (gpointer data, guint32 opdef)
-{
-  return td_tape_reader_op_name (data, opdef);
-}
-
-static const char *
-name_path (gpointer data, guint32 path)
-{
-  return td_tape_reader_path_text (data, path);
-}
-
-static const char *
-name_site (gpointer data, guint32 site, guint32 *line)
-{
-  const TdTapeSite *s = td_tape_reader_site (data, site);
-
-  if (!s)
-    return NULL;
-  *line = s->line;
-  return td_tape_reader_string (data, s->file);
-}
-
-TdIteration *
-td__static_load (TdTapeReader *reader, guint32 row)
-{
-  static const TdNamesClass names = { name_string, name_op, name_path, name_site };
-  TdTapeSummaries summaries = td_tape_reader_summaries (reader);
-  char error[160];
-  const TdTapeIteration *t
-      = row < summaries.n
-            ? td_tape_iteration_load_row (reader, &summaries.rows[row], error, sizeof error)
-            : NULL;
-
-  return t ? td_iteration_new (&names, reader, NULL, t, td_tape_iteration_free) : NULL;
-}
-
 /* ---- which iterations and structures there are ---- */
 
 static gboolean
@@ -397,7 +352,9 @@ look_at_unit (TdStaticScan *scan, TdStaticUnit *unit)
   const TdLayer *layers;
   guint n;
 
-  unit->iteration = td__static_load (scan->reader, unit->row);
+  td_tape_reader_skip_memory (scan->reader, true); /* its graph is looked at */
+  unit->iteration = td__static_load (scan, unit->row);
+  td_tape_reader_skip_memory (scan->reader, false);
   if (!unit->iteration)
     return;
   scan->s->n_looked_at++;
@@ -547,7 +504,7 @@ load_number (const TdStaticScan *scan, gint64 number)
   gint64 row = td_tape_reader_find (scan->reader, (guint64)number);
 
   return row >= 0 && td_tape_reader_stored (scan->reader, (guint32)row)
-             ? td__static_load (scan->reader, (guint32)row)
+             ? td__static_load (scan, (guint32)row)
              : NULL;
 }
 
@@ -691,11 +648,12 @@ look_at_units (TdStaticScan *scan)
       look_at_unit (scan, &g_array_index (scan->units, TdStaticUnit, i));
 }
 
-/* The newest iterations that are kept and equal in structure and sizes. */
+/* The newest iterations that are kept and equal in structure and sizes; of large ones fewer,
+ * for they are in memory together. */
 static void
 load_newest (TdStaticScan *scan)
 {
-  guint last = scan->rows->len;
+  guint last = scan->rows->len, n_events = 0;
 
   for (guint i = last; i-- > 0 && scan->newest->len < TD__STATIC_SAMPLE;)
     {
@@ -704,9 +662,13 @@ load_newest (TdStaticScan *scan)
 
       if (g_array_index (scan->unit_of, guint32, i)
               != g_array_index (scan->unit_of, guint32, last - 1)
-          || !td_tape_reader_stored (scan->reader, row)
-          || !(it = td__static_load (scan->reader, row)))
+          || !td_tape_reader_stored (scan->reader, row))
         continue;
+      if (n_events > TD__STATIC_SAMPLE_EVENTS)
+        break;
+      if (!(it = td__static_load (scan, row)))
+        continue;
+      n_events += td_iteration_get_n_events (it);
       g_ptr_array_insert (scan->newest, 0, it);
     }
 }
@@ -728,12 +690,13 @@ count_equal (TdStaticScan *scan)
 }
 
 TdStaticness *
-td_staticness_new (TdTapeReader *reader)
+td_staticness_new (TdTapeReader *reader, TdIteration *loaded)
 {
   TdStaticness *s = g_new0 (TdStaticness, 1);
   TdStaticScan scan
       = { .s = s,
           .reader = reader,
+          .loaded = loaded,
           .units = g_array_new (FALSE, TRUE, sizeof (TdStaticUnit)),
           .rows = g_array_new (FALSE, FALSE, sizeof (guint32)),
           .unit_of = g_array_new (FALSE, FALSE, sizeof (guint32)),

@@ -93,8 +93,10 @@ typedef struct
 } TdStaticness;
 
 /** Look at all structures of a tape (a spread of 200 where there are more) and at the times of
- * its newest iterations. Owner: the caller. Sync: for the thread of the reader. */
-TdStaticness *td_staticness_new (TdTapeReader *reader);
+ * its newest iterations. `loaded`: one of them that is at hand, without what was discarded, so
+ * that it is not loaded again; NULL: none. Owner: the caller. Sync: for the thread of the
+ * reader. */
+TdStaticness *td_staticness_new (TdTapeReader *reader, TdIteration *loaded);
 void td_staticness_free (TdStaticness *self);
 /** Return the word of a verdict: "static", "settled", "sizes", "several", "once", "dynamic". */
 const char *td_static_verdict_name (TdStaticVerdict verdict);

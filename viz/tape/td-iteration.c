@@ -7,11 +7,13 @@
 
 #include "td-tape-reader.h"
 
+/* Where the events or variables of a key are: open addressing, at most half full, -1 in what is
+ * empty. Of two with the same key the first is found. */
 typedef struct
 {
-  guint64 key;
-  gint32 index;
-} KeyEntry;
+  gint32 *slots;
+  guint32 mask;
+} Keys;
 
 /* Lists of indices by index: the items of k are items[first[k]] ... items[first[k + 1]]. */
 typedef struct
@@ -28,7 +30,7 @@ struct TdIteration
   GDestroyNotify free_names_data;
   const TdTapeIteration *tape;
   void (*free_tape) (const TdTapeIteration *);
-  KeyEntry *event_keys, *var_keys; /* sorted */
+  Keys event_keys, var_keys;
   Lists consumers, twins;
   gint32 *forward;      /* per event */
   gint32 *layer;        /* per event */
@@ -141,46 +143,64 @@ td_iteration_dup_short_shape (const TdIteration *self, guint var)
 
 /* ---- indices ---- */
 
-static int
-compare_keys (const void *a, const void *b)
+static guint64
+event_key (const TdTapeIteration *t, gint32 i)
 {
-  const KeyEntry *x = a, *y = b;
+  return t->events[i].key;
+}
 
-  if (x->key != y->key)
-    return x->key < y->key ? -1 : 1;
-  return x->index < y->index ? -1 : x->index > y->index;
+static guint64
+var_key (const TdTapeIteration *t, gint32 i)
+{
+  return t->vars[i].key;
+}
+
+/* Keys are hashes themselves, but a test's or a producer's may be small numbers. */
+static guint32
+slot_of (const Keys *keys, guint64 key)
+{
+  return (guint32)((key * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15)) >> 32) & keys->mask;
+}
+
+static Keys
+keys_new (const TdTapeIteration *t, guint n,
+          guint64 (*key_of) (const TdTapeIteration *t, gint32 i))
+{
+  Keys keys = { .mask = 7 };
+
+  while (keys.mask / 2 < n)
+    keys.mask = keys.mask * 2 + 1;
+  keys.slots = g_new (gint32, (gsize)keys.mask + 1);
+  memset (keys.slots, 0xff, sizeof (gint32) * ((gsize)keys.mask + 1));
+  for (guint i = 0; i < n; i++)
+    {
+      const guint64 key = key_of (t, (gint32)i);
+      guint32 at = slot_of (&keys, key);
+
+      while (keys.slots[at] >= 0 && key_of (t, keys.slots[at]) != key)
+        at = (at + 1) & keys.mask;
+      if (keys.slots[at] < 0)
+        keys.slots[at] = (gint32)i;
+    }
+  return keys;
 }
 
 static gint
-find_key (const KeyEntry *entries, guint n, guint64 key)
+find_key (const Keys *keys, const TdTapeIteration *t, guint64 key,
+          guint64 (*key_of) (const TdTapeIteration *t, gint32 i))
 {
-  guint low = 0, high = n;
+  guint32 at = slot_of (keys, key);
 
-  while (low < high)
-    {
-      guint middle = low + (high - low) / 2;
-
-      if (entries[middle].key < key)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-  return low < n && entries[low].key == key ? entries[low].index : -1;
+  while (keys->slots[at] >= 0 && key_of (t, keys->slots[at]) != key)
+    at = (at + 1) & keys->mask;
+  return keys->slots[at];
 }
 
 static void
 index_keys (TdIteration *self)
 {
-  const TdTapeIteration *t = self->tape;
-
-  self->event_keys = g_new (KeyEntry, t->n_events + 1);
-  for (guint i = 0; i < t->n_events; i++)
-    self->event_keys[i] = (KeyEntry){ t->events[i].key, (gint32)i };
-  qsort (self->event_keys, t->n_events, sizeof (KeyEntry), compare_keys);
-  self->var_keys = g_new (KeyEntry, t->n_vars + 1);
-  for (guint i = 0; i < t->n_vars; i++)
-    self->var_keys[i] = (KeyEntry){ t->vars[i].key, (gint32)i };
-  qsort (self->var_keys, t->n_vars, sizeof (KeyEntry), compare_keys);
+  self->event_keys = keys_new (self->tape, self->tape->n_events, event_key);
+  self->var_keys = keys_new (self->tape, self->tape->n_vars, var_key);
 }
 
 static void
@@ -465,8 +485,8 @@ td_iteration_unref (TdIteration *self)
     return;
   if (self->kept)
     self->free_kept (self->kept);
-  g_free (self->event_keys);
-  g_free (self->var_keys);
+  g_free (self->event_keys.slots);
+  g_free (self->var_keys.slots);
   g_free (self->consumers.first);
   g_free (self->consumers.items);
   g_free (self->twins.first);
@@ -539,8 +559,8 @@ td_iteration_get_size (const TdIteration *self)
   const TdTapeIteration *t = self->tape;
   gsize size = sizeof *self + sizeof *t;
 
-  size += (gsize)t->n_events * (sizeof (TdTapeEvent) + 16 + sizeof (KeyEntry) + 24);
-  size += (gsize)t->n_vars * (sizeof (TdTapeVar) + sizeof (KeyEntry) + 8);
+  size += (gsize)t->n_events * (sizeof (TdTapeEvent) + 16 + 2 * sizeof (gint32) + 24);
+  size += (gsize)t->n_vars * (sizeof (TdTapeVar) + 2 * sizeof (gint32) + 8);
   size += ((gsize)t->n_ins * 2 + t->n_outs) * 4 + (gsize)t->n_dims * 8;
   size += (gsize)t->n_spans * (sizeof (TdTapeSpan) + sizeof (TdLayer));
   size
@@ -555,13 +575,13 @@ td_iteration_get_size (const TdIteration *self)
 gint
 td_iteration_find_event (const TdIteration *self, guint64 key)
 {
-  return find_key (self->event_keys, self->tape->n_events, key);
+  return find_key (&self->event_keys, self->tape, key, event_key);
 }
 
 gint
 td_iteration_find_var (const TdIteration *self, guint64 key)
 {
-  return find_key (self->var_keys, self->tape->n_vars, key);
+  return find_key (&self->var_keys, self->tape, key, var_key);
 }
 
 gint

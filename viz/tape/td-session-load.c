@@ -58,12 +58,14 @@ td_session_get_last_complete (TdSession *self)
 /* The running iteration has no summary, and one that was dropped from the list has it in the
  * file only. */
 static TdIteration *
-load (TdTapeHandle *handle, const TdRequest *request, char *what, gsize n)
+load (TdSession *self, const TdRequest *request, char *what, gsize n)
 {
+  TdTapeHandle *handle = self->worker_tape;
   const TdTapeIteration *tape;
   TdTapeSummary found;
 
-  td_tape_reader_poll (handle->reader);
+  if (handle != self->tape) /* else the main thread says when */
+    td_tape_reader_poll (handle->reader);
   tape = request->known
              ? td_tape_iteration_load_row (handle->reader, &request->row, what, n)
              : td_tape_iteration_load (handle->reader, (guint64)request->number, what, n);
@@ -104,7 +106,7 @@ td_session_load_iteration (TdSession *self, gint64 number, GError **error)
       TdRequest request = request_for (self, number);
 
       g_mutex_lock (&self->worker_tape->lock);
-      iteration = load (self->worker_tape, &request, what, sizeof what);
+      iteration = load (self, &request, what, sizeof what);
       g_mutex_unlock (&self->worker_tape->lock);
     }
   if (!iteration)
@@ -260,7 +262,7 @@ work (gpointer data, gpointer user_data)
   g_weak_ref_init (&result->session, self);
   result->number = request.number;
   g_mutex_lock (&self->worker_tape->lock);
-  result->iteration = load (self->worker_tape, &request, what, sizeof what);
+  result->iteration = load (self, &request, what, sizeof what);
   g_mutex_unlock (&self->worker_tape->lock);
   if (result->iteration && prepare)
     prepare (result->iteration);

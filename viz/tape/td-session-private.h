@@ -40,7 +40,7 @@ struct _TdSession
   TdRequest requests[TD_MAX_REQUESTS];
   guint n_requests;
   TdPrepareFunc prepare;     /* NULL: nothing is */
-  TdTapeHandle *worker_tape; /* its lock is for the reader */
+  TdTapeHandle *worker_tape; /* its lock is for the reader; a command's is `tape` */
   GThreadPool *pool;
 
   TdMoment moment, head;

@@ -123,10 +123,11 @@ place_at_start (TdSession *self)
   g_array_append_val (self->history, self->moment);
 }
 
+/* Open the reader and read what it says of the program. */
 static TdSession *
-open_session (const char *path, gboolean bounded, GError **error)
+session_new (const char *path, guint max_summaries, GError **error)
 {
-  TdTapeHandle *tape = td__tape_handle_open (path, bounded ? MAX_SUMMARIES : 0, error);
+  TdTapeHandle *tape = td__tape_handle_open (path, max_summaries, error);
   TdSession *self;
 
   if (!tape)
@@ -134,8 +135,18 @@ open_session (const char *path, gboolean bounded, GError **error)
   self = g_object_new (TD_TYPE_SESSION, NULL);
   self->tape = tape;
   self->path = g_strdup (path);
-  td__session_start_worker (self);
   td__session_read_program (self);
+  return self;
+}
+
+static TdSession *
+open_session (const char *path, gboolean bounded, GError **error)
+{
+  TdSession *self = session_new (path, bounded ? MAX_SUMMARIES : 0, error);
+
+  if (!self)
+    return NULL;
+  td__session_start_worker (self);
   self->bounded = bounded;
   td_curves_set_limit (self->curves, bounded ? MAX_CURVE_VALUES : 0);
   td__session_take_reports (self);
@@ -153,6 +164,19 @@ TdSession *
 td_session_open_bounded (const char *path, GError **error)
 {
   return open_session (path, TRUE, error);
+}
+
+TdSession *
+td_session_open_for_command (const char *path, GError **error)
+{
+  TdSession *self = session_new (path, 0, error);
+
+  if (!self)
+    return NULL;
+  self->worker_tape = td__tape_handle_ref (self->tape);
+  self->moment = self->head;
+  g_array_append_val (self->history, self->moment);
+  return self;
 }
 
 TdSession *

@@ -20,7 +20,7 @@ advice_of (gint extra_relu_at)
   o.extra_relu_at = extra_relu_at;
   lenet_tape_write (path, &o);
   TdTapeReader *reader = td_tape_reader_open (path, error, sizeof error);
-  TdStaticness *advice = td_staticness_new (reader);
+  TdStaticness *advice = td_staticness_new (reader, NULL);
   td_tape_reader_free (reader);
   return advice;
 }

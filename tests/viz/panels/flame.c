@@ -188,8 +188,11 @@ flame__folded_stacks_add_up_to_the_iteration (void **state)
 
   for (guint s = 0; s < TD_N_FLAME_SIZES; s++)
     {
-      g_autofree char *text = td_flame_print (flame, (TdFlameSize)s, "folded");
-      g_auto (GStrv) lines = g_strsplit (text, "\n", -1);
+      g_autoptr (GString) text = g_string_new (NULL);
+      TdSink sink = { .text = text };
+
+      td_flame_print (flame, (TdFlameSize)s, "folded", &sink);
+      g_auto (GStrv) lines = g_strsplit (text->str, "\n", -1);
       g_autoptr (GHashTable) stacks = g_hash_table_new (g_str_hash, g_str_equal);
       guint64 sum = 0;
 
@@ -407,6 +410,31 @@ flame__sampled_and_missing_times_look_and_read_otherwise (void **state)
   assert_contains (all, "1 not timed where they ran");
 }
 
+static char *
+schedule_picture (const TdSchedule *schedule, double height)
+{
+  TdPanelView view = { .width = 480, .height = height, .event = -1, .head = -1 };
+  g_autoptr (TdScene) scene = td_schedule_scene (schedule, NULL, &view);
+
+  return td_scene_dump (scene);
+}
+
+static void
+schedule__as_high_as_its_rows_says_which_it_leaves_out (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lstm (1, 500, FALSE, TRUE);
+  TdSchedule *s = td_schedule_new (it);
+  g_autofree char *all = schedule_picture (s, 0), *some = schedule_picture (s, 600);
+  g_autofree char *words = g_strdup_printf ("rows 1 to 1000 of %u:", s->n_rows);
+
+  assert_in_range (s->n_rows, 1001, 100000);
+  assert_contains (all, words);
+  assert_contains (all, "\"999\"");
+  assert_not_contains (all, "\"1000\"");
+  assert_not_contains (some, "rows 1 to");
+  td_schedule_free (s);
+}
+
 int
 main (void)
 {
@@ -425,6 +453,7 @@ main (void)
     td_test (flame__draws_names_that_are_no_text),
     td_test (flame__of_100000_operations_draws_what_can_be_seen),
     td_test (flame__sampled_and_missing_times_look_and_read_otherwise),
+    td_test (schedule__as_high_as_its_rows_says_which_it_leaves_out),
   };
 
   return cmocka_run_group_tests_name ("flame", tests, NULL, NULL);

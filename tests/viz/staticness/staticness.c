@@ -37,7 +37,7 @@ static TdStaticness *
 advise (const char *what)
 {
   TdTapeReader *reader = record (what);
-  TdStaticness *s = td_staticness_new (reader);
+  TdStaticness *s = td_staticness_new (reader, NULL);
 
   td_tape_reader_free (reader);
   return s;
@@ -221,7 +221,7 @@ gain__is_what_a_recount_of_the_tape_gives (void **state)
 
   lenet_tape_write (tape, &o);
   TdTapeReader *r = open_tape (tape);
-  g_autoptr (TdStaticness) s = td_staticness_new (r);
+  g_autoptr (TdStaticness) s = td_staticness_new (r, NULL);
   g_autoptr (TdIteration) it = lenet_tape_load (r, 39);
   const TdTapeIteration *t = td_iteration_get_tape (it);
   guint n = 0;
@@ -249,7 +249,7 @@ function__that_changed_once_and_came_back_is_several (void **state)
   o.extra_relu_at = 30;
   lenet_tape_write (tape, &o);
   TdTapeReader *r = open_tape (tape);
-  g_autoptr (TdStaticness) s = td_staticness_new (r);
+  g_autoptr (TdStaticness) s = td_staticness_new (r, NULL);
   const TdStaticFunction *whole = function_of (s, ""), *lenet = function_of (s, "lenet");
   g_autoptr (GString) text = g_string_new (NULL);
   g_autoptr (GString) json = g_string_new (NULL);
@@ -291,7 +291,7 @@ equal__counts_what_ran_and_not_what_is_stored (void **state)
   lenet_tape_write (tape, &o);
 
   TdTapeReader *r = open_tape (tape);
-  g_autoptr (TdStaticness) s = td_staticness_new (r);
+  g_autoptr (TdStaticness) s = td_staticness_new (r, NULL);
   GString *text = g_string_new (NULL);
 
   assert_true (s->n_iterations < 30000);
@@ -312,14 +312,14 @@ advice__waits_for_a_second_iteration (void **state)
   o.n_iterations = 1;
   lenet_tape_write (tape, &o);
   TdTapeReader *r = open_tape (tape);
-  g_autoptr (TdStaticness) one = td_staticness_new (r);
+  g_autoptr (TdStaticness) one = td_staticness_new (r, NULL);
   assert_string_equal (
       one->sentence, "One iteration so far: another one will show whether the graph repeats.");
   td_tape_reader_free (r);
   o.n_iterations = 0;
   lenet_tape_write (tape, &o);
   r = open_tape (tape);
-  g_autoptr (TdStaticness) none = td_staticness_new (r);
+  g_autoptr (TdStaticness) none = td_staticness_new (r, NULL);
   assert_string_equal (none->sentence, "No iteration has ended yet.");
   td_tape_reader_free (r);
 }
