@@ -50,7 +50,9 @@ td__large_add_memory (TdAssembler *a, const TdTapeMemory *m)
                       ? fate_of (a->large, relative.buffer)
                       : NULL;
 
-  if (!td_tape_rows_add (a->large->memory, &relative))
+  a->large->memory_full
+      = a->large->memory_full || !td_tape_rows_add (a->large->memory, &relative);
+  if (a->large->memory_full)
     return false;
   td__memory_hash (&a->large->memory_hash, &relative);
   if (fate != NULL)

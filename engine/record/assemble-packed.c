@@ -137,6 +137,7 @@ td__build_record (TdBuild *b, const TdRawHead *head)
 {
   if (!b->failed)
     td__build_take (b, head);
+  b->failed = b->failed || b->counts.failed;
   return !b->failed;
 }
 

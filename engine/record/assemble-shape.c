@@ -540,6 +540,7 @@ td__shape_build (TdAssembler *a)
   b.shape->first_id = a->begin.first_id;
   for (; at < end && !b.failed; at += ((const TdRawHead *)at)->size)
     td__build_take (&b, (const TdRawHead *)at);
+  b.failed = b.failed || b.counts.failed;
   while (b.stack.n > 0)
     close_span (&b);
   td__shape_index (b.shape);

@@ -64,7 +64,8 @@ td__id_map_get (const TdIdMap *map, uint64_t id)
 static bool
 make_room (TdIdMap *map)
 {
-  TdIdMap bigger = { .room = map->room ? map->room * 2 : 64, .n = map->n };
+  TdIdMap bigger
+      = { .room = map->room ? map->room * 2 : 64, .n = map->n, .failed = map->failed };
 
   bigger.ids = malloc (bigger.room * sizeof *bigger.ids);
   bigger.values = calloc (bigger.room, sizeof *bigger.values);
@@ -92,7 +93,10 @@ td__id_map_set (TdIdMap *map, uint64_t id, uint32_t value)
   uint32_t i;
 
   if (map->n * 2 >= map->room && !make_room (map))
-    return false;
+    {
+      map->failed = true;
+      return false;
+    }
   i = slot_of (map, id);
   map->n += map->values[i] == 0;
   map->ids[i] = id;

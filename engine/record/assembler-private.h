@@ -31,6 +31,7 @@ typedef struct
   uint64_t *ids;
   uint32_t *values; /* value + 1; 0: empty */
   uint32_t n, room;
+  bool failed; /* there was no memory for one of them */
 } TdIdMap;
 
 /** The value of `id`, TD_TAPE_NONE if there is none. */
@@ -162,7 +163,8 @@ typedef struct
   TdTapeRows *times;  /* TdTapeTicks */
   TdTapeRows *memory; /* TdTapeMemory, ids relative */
   TdMemoryHash memory_hash;
-  TdList fates; /* uint8_t by relative buffer */
+  TdList fates;     /* uint8_t by relative buffer */
+  bool memory_full; /* there was no memory for more of it */
 } TdLarge;
 
 struct TdAssembler
@@ -189,6 +191,7 @@ struct TdAssembler
   bool memory_is_relative;
   TdLarge *large;   /* instead of raw, start, duration and memory; NULL: it is not so large */
   uint32_t largest; /* TD_SHAPE_LARGEST */
+  bool full;        /* there was no memory for more of it */
   TdList reads, tensors, notices;
   TdTapeRows *stats;            /* TdTapeStats */
   TdList stats_of;              /* uint64_t: the variable of each */
@@ -371,6 +374,12 @@ void td__large_free (TdAssembler *a);
 bool td__large_add_memory (TdAssembler *a, const TdTapeMemory *m);
 /** Let the iteration have what of a very large one is not in its shape. */
 void td__large_resolve (const TdAssembler *a, TdShape *s);
+
+/** There is no memory for more of the open iteration: cut it off here, so that what is kept of
+ * it is its beginning. */
+void td__lose_rest (TdAssembler *a);
+/** Say on the tape that only this many operations of the open iteration are there. */
+void td__tell_lost (TdAssembler *a, uint32_t n_kept);
 
 /** End the open iteration. */
 void td__finish_iteration (TdAssembler *a, uint64_t end_ticks);

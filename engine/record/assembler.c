@@ -105,12 +105,11 @@ td_assembler_free (TdAssembler *a)
 
 /* ------------------------------------------------------------------------ iterations */
 
+/* All that is about operations. */
 static void
-clear_iteration (TdAssembler *a)
+clear_operations (TdAssembler *a)
 {
-  a->state.in_iteration = false;
   a->state.n_events = 0;
-  a->flags = 0;
   a->n_records = 0;
   a->raw.n = a->start.n = a->duration.n = a->memory.n = 0;
   a->memory_is_relative = false;
@@ -119,15 +118,40 @@ clear_iteration (TdAssembler *a)
   if (a->memory.room > TD_SHAPE_LARGEST / sizeof (TdTapeMemory))
     td__list_clear (&a->memory);
   td_tape_rows_clear (a->stats);
-  a->reads.n = a->stats_of.n = a->tensors.n = a->notices.n = a->statics.n = 0;
+  a->reads.n = a->stats_of.n = a->tensors.n = 0;
   a->runs.n = a->traced.n = 0;
   a->held.n = a->objects.n = a->references.n = 0;
-  a->devices.n = a->device_times.n = a->pools.n = a->copies.n = 0;
+  a->device_times.n = a->copies.n = 0;
   a->calls.n = a->call_words.n = 0;
+}
+
+static void
+clear_iteration (TdAssembler *a)
+{
+  clear_operations (a);
+  a->state.in_iteration = false;
+  a->flags = 0;
+  a->full = false;
+  a->notices.n = a->statics.n = a->devices.n = a->pools.n = 0;
   a->stop = (TdTapeStop){ 0 };
   a->shown_events = 0;
   a->shown_stopped = false;
   a->next_live_ns = 0;
+}
+
+/* There is no memory to make anything of the open iteration: all that is left of it is what it
+ * did to memory that others go on with.  NULL: not even for that. */
+static TdShape *
+lose_all (TdAssembler *a)
+{
+  const TdShape none = { 0 };
+  TdTapeIteration unused = { 0 };
+
+  td__lose_rest (a);
+  td__memory_absolute (a);
+  td__memory_replay (a, &none, &unused);
+  clear_operations (a);
+  return td__shape_build (a);
 }
 
 /* What was discarded makes another structure, but no other graph. */
@@ -153,13 +177,24 @@ find_shape (TdAssembler *a, bool *repeat)
   a->attr_changes.n = 0;
   s = a->large == NULL ? td__shape_build (a) : td__build_end (a->large->build);
   if (s == NULL)
+    s = lose_all (a);
+  if (s == NULL)
     return NULL;
   s->it.structure = td_tape_writer_structure (a->w, &s->it, &is_new);
-  if (is_new && !is_known_graph (a, s))
+  if (is_new && !a->full && !is_known_graph (a, s))
     a->flags |= TD_TAPE_ITERATION_NEW_GRAPH;
   td__shape_keep (a, s);
   td__shape_slim (s);
   return s;
+}
+
+/* One that was cut off says nothing of how the graph goes on. */
+static void
+note_graph (TdAssembler *a, const TdShape *s)
+{
+  if (a->state.n_iterations > 0 && s->it.fingerprint_dims != a->last_structure)
+    a->flags |= TD_TAPE_ITERATION_GRAPH_CHANGED;
+  a->last_structure = s->it.fingerprint_dims;
 }
 
 void
@@ -177,9 +212,8 @@ td__finish_iteration (TdAssembler *a, uint64_t end_ticks)
   s = find_shape (a, &repeat);
   if (s != NULL)
     {
-      if (a->state.n_iterations > 0 && s->it.fingerprint_dims != a->last_structure)
-        a->flags |= TD_TAPE_ITERATION_GRAPH_CHANGED;
-      a->last_structure = s->it.fingerprint_dims;
+      if (!a->full)
+        note_graph (a, s);
       td__resolve (a, s, td__assembler_ns (a, end_ticks), &it, &r, true);
       td__memory_finish (a, s, &it, &r.records, &r.blocks, true);
       td_tape_writer_iteration (a->w, &it);
@@ -188,6 +222,8 @@ td__finish_iteration (TdAssembler *a, uint64_t end_ticks)
       a->next_recent %= MAX_RECENT;
     }
   td__resolved_clear (&r);
+  if (a->full)
+    td__tell_lost (a, s != NULL ? s->n_events : 0);
   a->state.n_iterations++;
   a->state.n_repeats += repeat;
   clear_iteration (a);
@@ -212,8 +248,13 @@ td_assembler_show_live_at (TdAssembler *a, uint64_t ticks)
   if (!a->state.in_iteration)
     return;
   s = a->large == NULL ? td__shape_build (a) : td__build_look (a->large->build);
+  a->shown_events = a->state.n_events;
+  a->shown_stopped = a->stop.stopped;
   if (s == NULL)
-    return;
+    {
+      a->next_live_ns = clock_now () + LIVE_AFTER_NS;
+      return;
+    }
   a->attr_changes.n = 0;
   td__resolve (a, s, td__assembler_ns (a, ticks), &it, &r, false);
   td__memory_finish (a, s, &it, &r.records, &r.blocks, false);
@@ -224,8 +265,6 @@ td_assembler_show_live_at (TdAssembler *a, uint64_t ticks)
     td__shape_free (s);
   else
     td__build_go_on (a->large->build);
-  a->shown_events = a->state.n_events;
-  a->shown_stopped = a->stop.stopped;
   cost = clock_now () - before;
   a->next_live_ns
       = clock_now () + (cost * 8 > LIVE_AFTER_NS / 2 ? cost * 8 : LIVE_AFTER_NS / 2);
@@ -292,7 +331,7 @@ keep_of_large (TdAssembler *a, const TdRawHead *head)
 
   a->n_records += large;
   if (!large || !td__build_record (a->large->build, head))
-    a->flags |= TD_TAPE_ITERATION_LOST;
+    td__lose_rest (a);
 }
 
 static inline void
@@ -300,6 +339,8 @@ keep_raw (TdAssembler *a, const TdRawHead *head)
 {
   char *to;
 
+  if (a->full)
+    return;
   if (a->large != NULL || head->size > a->largest - a->raw.n)
     {
       keep_of_large (a, head);
@@ -308,7 +349,7 @@ keep_raw (TdAssembler *a, const TdRawHead *head)
   to = td__list_add_n (&a->raw, 1, head->size);
   if (to == NULL)
     {
-      a->flags |= TD_TAPE_ITERATION_LOST;
+      td__lose_rest (a);
       return;
     }
   memcpy (to, head, head->size);
@@ -345,12 +386,12 @@ feed_op (TdAssembler *a, const TdRawHead *head)
   if (!a->state.in_iteration)
     begin_by_itself (a, raw->start,
                      raw->n_out ? ((const TdRawOutput *)(raw->ids + raw->n_in))->variable : 0);
-  if (!keep_time (a, raw->start, raw->end > raw->start ? raw->end - raw->start : 0))
-    return;
   if (raw->head.flags & TD_TAPE_EVENT_FAILED)
     a->flags |= TD_TAPE_ITERATION_ERROR;
+  if (!a->full && !keep_time (a, raw->start, raw->end > raw->start ? raw->end - raw->start : 0))
+    td__lose_rest (a);
   keep_raw (a, head);
-  a->state.n_events++;
+  a->state.n_events += !a->full;
 }
 
 /* Leaves made outside the iteration, and names there, go straight to what is known of
@@ -405,12 +446,15 @@ add_memory (TdAssembler *a, TdTapeMemory memory)
   memory.var = TD_TAPE_NONE;
   if (a->large != NULL)
     {
-      td__large_add_memory (a, &memory);
+      if (!td__large_add_memory (a, &memory))
+        td__lose_rest (a);
       return;
     }
   m = td__list_add (&a->memory, sizeof *m);
   if (m != NULL)
     *m = memory;
+  else
+    td__lose_rest (a);
 }
 
 static void
@@ -472,18 +516,20 @@ void
 td__add_stats (TdAssembler *a, uint64_t variable, uint32_t event, const TdTapeStats *stats)
 {
   TdTapeStats one = *stats;
-  uint64_t *of = a->state.in_iteration ? td__list_add (&a->stats_of, sizeof *of) : NULL;
+  uint64_t *of;
 
-  if (of == NULL)
+  if (!a->state.in_iteration)
     return;
-  *of = variable;
+  of = td__list_add (&a->stats_of, sizeof *of);
   one.event = event;
   one.var = 0; /* not known yet: packs to nothing */
-  if (!td_tape_rows_add (a->stats, &one))
+  if (of == NULL || !td_tape_rows_add (a->stats, &one))
     {
-      a->stats_of.n--;
+      a->stats_of.n -= of != NULL;
+      td__lose_rest (a);
       return;
     }
+  *of = variable;
   a->flags |= stats->n_nan ? TD_TAPE_ITERATION_NAN : 0;
   a->flags |= stats->n_pos_inf || stats->n_neg_inf ? TD_TAPE_ITERATION_INF : 0;
 }

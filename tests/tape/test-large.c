@@ -247,8 +247,45 @@ add_memory (Pair *p, uint64_t first)
   p->buffers[place] = comes ? r->buffer : 0;
 }
 
-/* `n` records of any kind, in any order that a recorder could write, and more that none would.
- */
+static void
+add_span (Pair *p, uint32_t name)
+{
+  TdRawSpan *span = model_record (&p->rig.m, any (p, 2) ? TD_RAW_SCOPE_OPEN : TD_RAW_LINK_ENTER,
+                                  0, sizeof *span);
+
+  span->name = name;
+  span->path = 1;
+  span->site = 1;
+  model_publish (&p->rig.m, span);
+}
+
+/* A record of any kind, in any order that a recorder could write, and more that none would. */
+static void
+add_any (Pair *p, uint64_t first, uint32_t *n_events, const uint32_t names[2])
+{
+  const uint32_t which = any (p, 24), name = names[any (p, 2)];
+
+  if (which == 0)
+    add_leaf (p);
+  else if (which == 1)
+    add_name (p, first, name);
+  else if (which == 2)
+    add_grad (p, first, name);
+  else if (which == 3)
+    add_stats (p, first);
+  else if (which == 4)
+    add_span (p, name);
+  else if (which == 5)
+    model_span (&p->rig.m, any (p, 2) ? TD_RAW_SCOPE_CLOSE : TD_RAW_LINK_LEAVE, NULL, 0);
+  else if (which < 12)
+    add_memory (p, first);
+  else
+    {
+      add_op (p, first, *n_events);
+      ++*n_events;
+    }
+}
+
 static void
 add_records (Pair *p, uint64_t first, uint32_t *n_events, unsigned n)
 {
@@ -256,27 +293,7 @@ add_records (Pair *p, uint64_t first, uint32_t *n_events, unsigned n)
 
   for (unsigned i = 0; i < n; i++)
     {
-      const uint32_t which = any (p, 24), name = names[any (p, 2)];
-
-      if (which == 0)
-        add_leaf (p);
-      else if (which == 1)
-        add_name (p, first, name);
-      else if (which == 2)
-        add_grad (p, first, name);
-      else if (which == 3)
-        add_stats (p, first);
-      else if (which == 4)
-        model_span (&p->rig.m, any (p, 2) ? TD_RAW_SCOPE_OPEN : TD_RAW_LINK_ENTER, "s", 1);
-      else if (which == 5)
-        model_span (&p->rig.m, any (p, 2) ? TD_RAW_SCOPE_CLOSE : TD_RAW_LINK_LEAVE, NULL, 0);
-      else if (which < 12)
-        add_memory (p, first);
-      else
-        {
-          add_op (p, first, *n_events);
-          ++*n_events;
-        }
+      add_any (p, first, n_events, names);
       if (i % 64 == 63)
         feed (p);
     }
@@ -401,6 +418,278 @@ large_iteration__is_shown_where_it_stands_as_a_small_one (void **state)
     }
 }
 
+/* ------------------------------------------------------------------------ no memory */
+
+static struct
+{
+  int calls;  /* so far */
+  int first;  /* of those that fail; 0: none */
+  bool after; /* and all that follow */
+} missing;
+
+static bool
+is_missing (void)
+{
+  missing.calls++;
+  return missing.first != 0
+         && (missing.after ? missing.calls >= missing.first : missing.calls == missing.first);
+}
+
+#define WRAP(name, parameters, arguments)                                                      \
+  void *__real_##name parameters;                                                              \
+  void *__wrap_##name parameters;                                                              \
+  void *__wrap_##name parameters                                                               \
+  {                                                                                            \
+    return is_missing () ? NULL : __real_##name arguments;                                     \
+  }
+WRAP (malloc, (size_t bytes), (bytes))
+WRAP (calloc, (size_t n, size_t bytes), (n, bytes))
+WRAP (realloc, (void *old, size_t bytes), (old, bytes))
+
+/* From the n-th call for memory on there is none, or there is none for that alone. */
+static void
+run_out (int n, bool after)
+{
+  missing.calls = 0;
+  missing.first = n;
+  missing.after = after;
+}
+
+/* Only the second assembler has none.  Returns how often it asked. */
+static int
+feed_without (Pair *p, int n, bool after)
+{
+  const void *bytes;
+  size_t n_bytes = td_ring_peek (p->rig.ring, &bytes);
+  int n_calls;
+
+  td_assembler_feed (p->rig.a, bytes, n_bytes);
+  run_out (n, after);
+  td_assembler_feed (p->a, bytes, n_bytes);
+  n_calls = missing.calls;
+  run_out (0, false);
+  td_ring_take (p->rig.ring, n_bytes);
+  td_ring_release (p->rig.ring, 0);
+  return n_calls;
+}
+
+static TdTapeReader *
+open_tape (TdTapeWriter *w, const char *path)
+{
+  char error[256];
+  TdTapeReader *r;
+
+  td_tape_writer_flush (w);
+  r = td_tape_reader_open (path, error, sizeof error);
+  if (r == NULL)
+    fail_msg ("%s", error);
+  return r;
+}
+
+/* What the second tape says was lost of iteration `number`, "" where it says nothing. */
+static void
+read_loss (Pair *p, uint64_t number, char *text, size_t size)
+{
+  TdTapeReader *r = open_tape (p->w, p->path);
+
+  *text = '\0';
+  for (uint32_t i = 0; i < td_tape_reader_n_notices (r); i++)
+    {
+      const TdTapeNotice *n = td_tape_reader_notice (r, i);
+
+      if (n->iteration != number)
+        continue;
+      assert_int_equal (n->kind, TD_TAPE_NOTICE_RECORDING);
+      assert_int_equal (n->status, TD_TAPE_NOTICE_LOST);
+      assert_int_equal (*text, '\0'); /* once */
+      snprintf (text, size, "%s", td_tape_reader_string (r, n->text));
+    }
+  td_tape_reader_free (r);
+}
+
+static void
+assert_info_says (TdTapeReader *r, const char *wanted)
+{
+  char *text = NULL;
+  size_t n;
+  FILE *out = open_memstream (&text, &n);
+
+  td_tape_info (r, out, false);
+  fclose (out);
+  assert_non_null (strstr (text, wanted));
+  free (text);
+}
+
+/* The second tape has of the iteration the beginning, and says where it ends. */
+static void
+assert_begins_alike (Pair *p, uint64_t number)
+{
+  TdTapeReader *plain = open_tape (p->rig.w, p->rig.path), *large = open_tape (p->w, p->path);
+  char error[256] = "", loss[120], wanted[120];
+  const TdTapeIteration *x = td_tape_iteration_load (plain, number, error, sizeof error),
+                        *y = td_tape_iteration_load (large, number, error, sizeof error);
+
+  if (x == NULL || y == NULL)
+    fail_msg ("%s", error);
+  assert_true (y->n_events <= x->n_events);
+  for (uint32_t i = 0; i < y->n_events; i++)
+    {
+      assert_true (x->events[i].key == y->events[i].key);
+      assert_true (x->event_start_ns[i] == y->event_start_ns[i]);
+    }
+  snprintf (wanted, sizeof wanted,
+            y->n_events > 0 ? "no memory for all of iteration %d: only operations up to %d are "
+                              "on the tape"
+                            : "no memory for iteration %d: none of its operations is on the "
+                              "tape",
+            (int)number, (int)y->n_events - 1);
+  read_loss (p, number, loss, sizeof loss);
+  assert_string_equal (loss, wanted);
+  assert_info_says (large, wanted);
+  assert_int_not_equal (y->flags & TD_TAPE_ITERATION_LOST, 0);
+  td_tape_iteration_free (x);
+  td_tape_iteration_free (y);
+  td_tape_reader_free (plain);
+  td_tape_reader_free (large);
+}
+
+/* The second tape has it as the first. */
+static void
+assert_whole (Pair *p, uint64_t number)
+{
+  TdTapeReader *plain = open_tape (p->rig.w, p->rig.path), *large = open_tape (p->w, p->path);
+  char error[256] = "", loss[120];
+  const TdTapeIteration *x = td_tape_iteration_load (plain, number, error, sizeof error),
+                        *y = td_tape_iteration_load (large, number, error, sizeof error);
+
+  if (x == NULL || y == NULL)
+    fail_msg ("%s", error);
+  SAME (events, n_events);
+  SAME (ins, n_ins);
+  SAME (outs, n_outs);
+  SAME (spans, n_spans);
+  SAME (grads, n_grads);
+  SAME (stats, n_stats);
+  assert_int_equal (x->n_memory, y->n_memory);
+  assert_int_equal (y->flags & TD_TAPE_ITERATION_LOST, 0);
+  read_loss (p, number, loss, sizeof loss);
+  assert_string_equal (loss, "");
+  td_tape_iteration_free (x);
+  td_tape_iteration_free (y);
+  td_tape_reader_free (plain);
+  td_tape_reader_free (large);
+}
+
+static void
+add_plain_ops (Pair *p, unsigned n)
+{
+  for (unsigned i = 0; i < n; i++)
+    model_op (&p->rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, p->rig.m.parameter, 0);
+}
+
+/* Its records stay as they came, and memory for more is asked for once, not at each. */
+static void
+large_iteration__that_cannot_begin_is_cut_off_and_told_of (void **state)
+{
+  Pair p = { .before = 1 };
+
+  (void)state;
+  pair_start (&p, 8192);
+  model_begin (&p.rig.m);
+  add_plain_ops (&p, 65); /* for as many the lists have room */
+  feed (&p);
+  add_plain_ops (&p, 60);
+  assert_in_range (feed_without (&p, 1, true), 1, 3);
+  add_memory (&p, p.rig.m.next_id - 1); /* after the last that is kept */
+  model_end (&p.rig.m);
+  feed (&p);
+  model_begin (&p.rig.m);
+  add_plain_ops (&p, 200);
+  model_end (&p.rig.m);
+  feed (&p);
+  assert_begins_alike (&p, 0);
+  assert_whole (&p, 1);
+  pair_clear (&p);
+}
+
+/* Nothing is made of it, and what it did to memory counts for those that follow. */
+static void
+large_iteration__that_cannot_go_on_is_told_of (void **state)
+{
+  Pair p = { .before = 1 };
+  uint32_t n_events = 0;
+  uint64_t first;
+
+  (void)state;
+  pair_start (&p, SMALLEST);
+  first = p.rig.m.next_id;
+  model_begin (&p.rig.m);
+  add_records (&p, first, &n_events, 300);
+  add_plain_ops (&p, 500);
+  feed_without (&p, 1, false);
+  assert_true ((p.a->flags & TD_TAPE_ITERATION_LOST) && p.a->large != NULL);
+  td_assembler_show_live (p.a); /* nor is it tried again at once */
+  assert_int_equal (p.a->shown_events, p.a->state.n_events);
+  add_records (&p, first, &n_events, 300);
+  model_end (&p.rig.m);
+  feed (&p);
+  assert_begins_alike (&p, 0);
+  assert_true (p.rig.a->live_total > 0 && p.a->live_total == p.rig.a->live_total);
+  assert_true (p.a->live_hash == p.rig.a->live_hash);
+  pair_clear (&p);
+}
+
+/* Memory that is asked for the n-th time is not there.  Returns how often it was asked for, and
+ * whether all of the iteration is on the tape. */
+static int
+run_without (int n, bool *whole)
+{
+  Pair p = { .seed = 7, .before = 1 };
+  uint32_t n_events = 0, names[2];
+  char loss[120];
+  uint64_t first;
+  int n_calls;
+
+  pair_start (&p, 4096);
+  names[0] = model_string (&p.rig.m, "a");
+  names[1] = model_string (&p.rig.m, "b");
+  first = p.rig.m.next_id;
+  model_begin (&p.rig.m);
+  feed (&p);
+  for (unsigned i = 0; i < 500; i++)
+    add_any (&p, first, &n_events, names);
+  n_calls = feed_without (&p, n, false);
+  model_end (&p.rig.m);
+  model_begin (&p.rig.m);
+  add_plain_ops (&p, 20);
+  model_end (&p.rig.m);
+  feed (&p);
+  read_loss (&p, 0, loss, sizeof loss);
+  *whole = *loss == '\0';
+  if (*whole)
+    assert_whole (&p, 0);
+  else
+    assert_begins_alike (&p, 0);
+  assert_whole (&p, 1);
+  pair_clear (&p);
+  return n_calls;
+}
+
+/* Whenever memory is asked for in vain, all of the iteration is on the tape or what is not is
+ * told of, and the one that follows is as it would be. */
+static void
+large_iteration__is_whole_or_says_that_it_is_not (void **state)
+{
+  int n = 1, n_whole = 0;
+  bool whole;
+
+  (void)state;
+  for (; run_without (n, &whole) >= n; n++)
+    n_whole += whole;
+  assert_true (whole); /* it ended before that */
+  assert_true (n > 40 && n_whole < n / 2);
+}
+
 int
 main (void)
 {
@@ -408,6 +697,9 @@ main (void)
     td_test (large_iteration__of_any_records_is_on_the_tape_as_a_small_one),
     td_test (large_iteration__that_comes_again_is_on_the_tape_as_a_small_one),
     td_test (large_iteration__is_shown_where_it_stands_as_a_small_one),
+    td_test (large_iteration__that_cannot_begin_is_cut_off_and_told_of),
+    td_test (large_iteration__that_cannot_go_on_is_told_of),
+    td_test (large_iteration__is_whole_or_says_that_it_is_not),
   };
 
   return cmocka_run_group_tests_name ("large", tests, NULL, NULL);
