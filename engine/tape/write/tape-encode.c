@@ -385,17 +385,28 @@ td_tape_writer_tensor (TdTapeWriter *w, const TdTapeTensorRecord *record, const 
   return true;
 }
 
+/* The two fingerprints: the second is of dimensions too. */
+static void
+mix (uint64_t h[2], uint64_t value)
+{
+  h[0] = td_tape_hash (h[0], value);
+  h[1] = td_tape_hash (h[1], value);
+}
+
 /* Mix a variable in: by the order in which events first met it, so that variables nobody uses
  * and the order of definitions do not count; at its first meeting with its type and shape. */
-static uint64_t
-hash_var (uint64_t h, const TdTapeIteration *it, uint32_t var, uint32_t *met, bool dims)
+static void
+hash_var (uint64_t h[2], const TdTapeIteration *it, uint32_t var, uint32_t *met)
 {
   const TdTapePacked *p = it->packed;
   const int64_t *shape;
   unsigned dtype, ndim;
 
   if (met[var + 1] != 0)
-    return td_tape_hash (h, met[var + 1]);
+    {
+      mix (h, met[var + 1]);
+      return;
+    }
   met[var + 1] = ++met[0];
   if (p != NULL)
     {
@@ -409,10 +420,10 @@ hash_var (uint64_t h, const TdTapeIteration *it, uint32_t var, uint32_t *met, bo
       dtype = it->vars[var].dtype;
       ndim = it->vars[var].ndim;
     }
-  h = td_tape_hash (td_tape_hash (h, met[0]), (uint64_t)dtype << 8 | ndim);
-  for (unsigned d = 0; dims && d < ndim; d++)
-    h = td_tape_hash (h, (uint64_t)shape[d]);
-  return h;
+  mix (h, met[0]);
+  mix (h, (uint64_t)dtype << 8 | ndim);
+  for (unsigned d = 0; d < ndim; d++)
+    h[1] = td_tape_hash (h[1], (uint64_t)shape[d]);
 }
 
 static uint64_t
@@ -421,34 +432,34 @@ hash_of (const uint64_t *hashes, const TapeTable *table, uint32_t id)
   return id != 0 && id <= table->n ? hashes[id - 1] : 0;
 }
 
-/* Inputs are asked for in the order in which they lie: few are unpacked for it. */
 static const TdTapeEvent *
 event_at (const TdTapeIteration *it, uint32_t event)
 {
   return it->packed != NULL ? td_tape_rows_at (it->packed->events, event) : &it->events[event];
 }
 
-static uint64_t
-hash_vars (uint64_t h, const TdTapeIteration *it, TdTapeRows *packed, const uint32_t *vars,
-           uint32_t first, uint32_t n, uint32_t *met, bool dims)
+/* They are asked for in the order in which they lie: few are unpacked for it. */
+static void
+hash_vars (uint64_t h[2], const TdTapeIteration *it, TdTapeRows *packed, const uint32_t *vars,
+           uint32_t first, uint32_t n, uint32_t *met)
 {
   for (uint32_t i = first; i < first + n; i++)
     {
       const uint32_t *var = packed != NULL ? td_tape_rows_at (packed, i) : &vars[i];
 
       if (var != NULL)
-        h = hash_var (h, it, *var, met, dims);
+        hash_var (h, it, *var, met);
     }
-  return h;
 }
 
-static uint64_t
-fingerprint_of (const TdTapeWriter *w, const TdTapeIteration *it, bool dims)
+void
+td_tape_writer_fingerprint (const TdTapeWriter *w, const TdTapeIteration *it,
+                            uint64_t *fingerprint, uint64_t *fingerprint_dims)
 {
   const TdTapePacked *p = it->packed;
-  uint64_t h = dims ? 2 : 1;
-  uint32_t *met = calloc (it->n_vars + 1, sizeof *met);
   const bool all = td__tape_count_events (it) == it->n_events;
+  uint32_t *met = calloc (it->n_vars + 1, sizeof *met);
+  uint64_t h[2] = { 1, 2 };
 
   for (uint32_t e = 0; met != NULL && e < it->n_events; e++)
     {
@@ -456,22 +467,14 @@ fingerprint_of (const TdTapeWriter *w, const TdTapeIteration *it, bool dims)
 
       if (event == NULL || (!all && is_discarded (it, e)))
         continue;
-      h = td_tape_hash (h, hash_of (w->opdef_hash, &w->tables[TABLE_OPDEFS], event->opdef));
-      h = td_tape_hash (h, hash_of (w->path_hash, &w->tables[TABLE_PATHS], event->path));
-      h = td_tape_hash (h, (uint64_t)event->phase << 32 | event->n_in);
-      h = hash_vars (h, it, p != NULL ? p->ins : NULL, it->ins, event->first_in, event->n_in,
-                     met, dims);
-      h = hash_vars (h, it, p != NULL ? p->outs : NULL, it->outs, event->first_out,
-                     event->n_out, met, dims);
+      mix (h, hash_of (w->opdef_hash, &w->tables[TABLE_OPDEFS], event->opdef));
+      mix (h, hash_of (w->path_hash, &w->tables[TABLE_PATHS], event->path));
+      mix (h, (uint64_t)event->phase << 32 | event->n_in);
+      hash_vars (h, it, p != NULL ? p->ins : NULL, it->ins, event->first_in, event->n_in, met);
+      hash_vars (h, it, p != NULL ? p->outs : NULL, it->outs, event->first_out, event->n_out,
+                 met);
     }
   free (met);
-  return h;
-}
-
-void
-td_tape_writer_fingerprint (const TdTapeWriter *w, const TdTapeIteration *it,
-                            uint64_t *fingerprint, uint64_t *fingerprint_dims)
-{
-  *fingerprint = fingerprint_of (w, it, false);
-  *fingerprint_dims = fingerprint_of (w, it, true);
+  *fingerprint = h[0];
+  *fingerprint_dims = h[1];
 }
