@@ -264,6 +264,59 @@ stats_rows__put_on_the_tape_what_they_took (void **state)
   rig_clear (&rig);
 }
 
+/* Packed from TAPE_PACK_FROM bytes on, 8 for an event: at that border, and at those of blocks.
+ */
+static void
+times__are_on_the_tape_as_they_were (void **state)
+{
+  enum
+  {
+    FIRST_PACKED = TAPE_PACK_FROM / sizeof (TdTapeTime),
+    MOST = 3 * TAPE_PACK_BLOCK + 1
+  };
+  static const uint32_t sizes[]
+      = { 0, 1, FIRST_PACKED - 1, FIRST_PACKED, FIRST_PACKED + 1, MOST - 1, MOST };
+  TdTapeEvent *events = calloc (MOST, sizeof *events);
+  uint64_t *start = calloc (MOST, sizeof *start), *duration = calloc (MOST, sizeof *duration);
+  Rig rig = { 0 };
+
+  (void)state;
+  for (uint32_t i = 0; i < MOST; i++)
+    {
+      events[i] = (TdTapeEvent){ .key = i, .twin = -1, .span = TD_TAPE_NONE };
+      start[i] = 1000ull * i + i % 77;
+      duration[i] = i % 900;
+    }
+  rig_start (&rig, NULL);
+  for (uint32_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+    {
+      TdTapeIteration it = { .size = sizeof it,
+                             .number = k,
+                             .events = events,
+                             .n_events = sizes[k],
+                             .event_start_ns = start,
+                             .event_duration_ns = duration };
+      const TdTapeIteration *back;
+
+      it.structure = td_tape_writer_structure (rig.w, &it, NULL);
+      it.memory_profile = td_tape_writer_memory (rig.w, &it);
+      td_tape_writer_iteration (rig.w, &it);
+      td_tape_writer_flush (rig.w);
+      back = rig_load (&rig, k);
+      assert_int_equal (back->n_events, sizes[k]);
+      if (sizes[k] > 0)
+        {
+          assert_memory_equal (back->event_start_ns, start, sizes[k] * sizeof *start);
+          assert_memory_equal (back->event_duration_ns, duration, sizes[k] * sizeof *duration);
+        }
+      td_tape_iteration_free (back);
+    }
+  free (events);
+  free (start);
+  free (duration);
+  rig_clear (&rig);
+}
+
 int
 main (void)
 {
@@ -272,6 +325,7 @@ main (void)
     td_test (unpack__takes_nothing_that_is_cut_or_changed_beyond_its_bounds),
     td_test (pack__never_packs_to_less_than_a_reader_expects),
     td_test (stats_rows__put_on_the_tape_what_they_took),
+    td_test (times__are_on_the_tape_as_they_were),
     td_test (iteration_of_many_operations__takes_few_bytes_for_each),
     td_test (golden__tape_of_1_3_with_packed_sections_reads_as_it_always_did),
   };

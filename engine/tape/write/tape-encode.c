@@ -119,45 +119,32 @@ next_time (Times times, uint32_t event, uint32_t shift, uint64_t *before)
   return time;
 }
 
-static void
-put_few_times (TapeBuffer *b, const TdTapeIteration *it, uint32_t shift)
-{
-  TdTapeTime *rows = malloc (it->n_events * sizeof *rows);
-  const Times times = times_of (it);
-  uint64_t before = 0;
-
-  b->failed = b->failed || rows == NULL;
-  for (uint32_t i = 0; rows != NULL && i < it->n_events; i++)
-    rows[i] = next_time (times, i, shift, &before);
-  if (rows != NULL)
-    PUT (b, TIMES, rows, it->n_events);
-  free (rows);
-}
-
+/* Packed from TAPE_PACK_FROM bytes on, as any section, and made a block at a time then: those
+ * of a very large iteration would take more memory than all that is kept of it. */
 static void
 put_times (TapeBuffer *b, const TdTapeIteration *it, uint32_t shift)
 {
-  TdTapeRows *rows;
+  const bool packed = (uint64_t)it->n_events * sizeof (TdTapeTime) >= TAPE_PACK_FROM;
+  const uint32_t room = packed ? TAPE_PACK_BLOCK : it->n_events;
+  TdTapeTime *rows = malloc ((room + 1) * sizeof *rows);
+  const size_t place = packed ? td__tape_pack_begin (b) : b->n;
+  const Times times = times_of (it);
   uint64_t before = 0;
+  uint32_t n = 0;
+  bool done = rows != NULL;
 
-  if (it->n_events == 0)
-    return;
-  if (it->n_events < TAPE_PACK_FROM)
+  for (uint32_t i = 0; done && i < it->n_events; i += n)
     {
-      put_few_times (b, it, shift);
-      return;
+      for (n = 0; n < room && i + n < it->n_events; n++)
+        rows[n] = next_time (times, i + n, shift, &before);
+      done = !packed || td__tape_pack_block (b, sizeof *rows, rows, n);
     }
-  rows = td_tape_rows_new (sizeof (TdTapeTime));
-  b->failed = b->failed || rows == NULL;
-  for (uint32_t i = 0; !b->failed && i < it->n_events; i++)
-    {
-      const TdTapeTime time = next_time (times_of (it), i, shift, &before);
-
-      b->failed = !td_tape_rows_add (rows, &time);
-    }
-  if (!b->failed)
-    td__tape_put_rows (b, rows, TD_TAPE_SECTION_TIMES);
-  td_tape_rows_free (rows);
+  if (done && packed)
+    td__tape_pack_end (b, place, TD_TAPE_SECTION_TIMES, sizeof *rows, it->n_events);
+  else if (done)
+    PUT (b, TIMES, rows, n);
+  b->failed = b->failed || !done;
+  free (rows);
 }
 
 void
