@@ -160,16 +160,16 @@ issued_at (const TdAssembler *a, const TdTapeIteration *it, const TdRawDeviceTim
            double *ns)
 {
   const TdRawCopy *copies = a->copies.items;
-
   uint64_t start, duration;
 
-  if (t->copy == 0 && t->event < it->n_events && it->packed != NULL)
+  if (t->copy == 0 && t->event < it->n_events)
     {
-      td_tape_packed_time (it->packed, t->event, &start, &duration);
+      if (it->packed != NULL)
+        td_tape_packed_time (it->packed, t->event, &start, &duration);
+      else
+        start = it->event_start_ns[t->event];
       *ns = (double)start;
     }
-  else if (t->copy == 0 && t->event < it->n_events)
-    *ns = (double)it->event_start_ns[t->event];
   else if (t->copy != 0 && t->copy <= a->copies.n && copies[t->copy - 1].start != 0)
     *ns = ((double)copies[t->copy - 1].start - (double)a->begin.ticks) * a->ns_per_tick;
   else
