@@ -214,27 +214,27 @@ td_tape_packed_time (const TdTapePacked *p, uint32_t event, uint64_t *start, uin
 
 /* ------------------------------------------------------------------------ onto the tape */
 
-/* Too few to be packed there. */
+/* Too few to be packed there: less than TAPE_PACK_FROM bytes. */
 static void
 put_plain (TapeBuffer *b, TdTapeRows *rows, uint32_t kind)
 {
-  static const char zeros[8];
   const uint32_t count = td_tape_rows_count (rows);
-  const TdTapeSection section = { .kind = kind, .stride = rows->size, .count = count };
-  const size_t bytes = (size_t)count * rows->size;
+  char *all = malloc ((size_t)count * rows->size);
+  bool done = all != NULL;
   uint32_t n;
 
-  td__tape_buffer_put (b, &section, sizeof section);
-  for (uint32_t i = 0; i < count; i += n)
+  for (uint32_t i = 0; done && i < count; i += n)
     {
       const char *from = rows_from (rows, i, &n);
 
-      b->failed = b->failed || from == NULL;
-      if (b->failed)
-        return;
-      td__tape_buffer_put (b, from, (size_t)n * rows->size);
+      done = from != NULL;
+      if (done)
+        memcpy (all + (size_t)i * rows->size, from, (size_t)n * rows->size);
     }
-  td__tape_buffer_put (b, zeros, (size_t)(TAPE_ALIGN (bytes) - bytes));
+  if (done)
+    td__tape_buffer_section (b, kind, rows->size, count, all);
+  b->failed = b->failed || !done;
+  free (all);
 }
 
 void
