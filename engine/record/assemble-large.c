@@ -107,10 +107,17 @@ td__large_begin (TdAssembler *a)
 }
 
 void
-td__large_resolve (const TdAssembler *a, TdShape *s)
+td__large_resolve (const TdAssembler *a, const TdShape *s)
 {
   s->packed->times = a->large->times;
   s->packed->memory = a->large->memory;
   s->packed->first_tick = a->begin.ticks;
   s->packed->ns_per_tick = a->ns_per_tick;
+}
+
+void
+td__large_leave (const TdShape *s)
+{
+  if (s->packed != NULL)
+    s->packed->times = s->packed->memory = NULL;
 }

@@ -177,9 +177,11 @@ td__build_end (TdBuild *b)
   TdShape *s = td__build_look (b);
 
   if (s != NULL)
-    b->shape = NULL;
-  if (b->scattered && s != NULL)
-    td__list_clear (&s->own);
+    {
+      b->shape = NULL;
+      if (b->scattered)
+        td__list_clear (&s->own);
+    }
   td__build_clear (b);
   return s;
 }

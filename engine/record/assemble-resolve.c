@@ -99,8 +99,8 @@ resolve_tensors (TdAssembler *a, const TdShape *s, TdTapeIteration *it, TdResolv
 }
 
 void
-td__resolve (TdAssembler *a, TdShape *s, uint64_t end_ns, TdTapeIteration *it, TdResolved *r,
-             bool commit)
+td__resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
+             TdResolved *r, bool commit)
 {
   if (a->large != NULL)
     td__large_resolve (a, s);

@@ -234,9 +234,7 @@ count_twins (TdBuild *b, const TdRawOp *op, uint32_t twin, uint64_t h)
 {
   uint8_t *of, bit;
 
-  if (b->shape->packed == NULL)
-    return td__id_map_count (&b->counts, h);
-  if (op->order >= 4
+  if (b->shape->packed == NULL || op->order >= 4
       || (op->phase != TD_TAPE_PHASE_BACKWARD && op->phase != TD_TAPE_PHASE_ACCUMULATE))
     return td__id_map_count (&b->counts, h);
   of = (uint8_t *)b->twins.items + twin;

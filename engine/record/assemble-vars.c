@@ -87,7 +87,11 @@ td__shape_slim (TdShape *s)
     td__list_clear (lists[i]);
   s->it.n_events = s->it.n_ins = s->it.n_outs = s->it.n_spans = s->it.n_grads = 0;
   if (s->packed != NULL)
-    td__packed_free_events (s->packed);
+    {
+      td__packed_free_events (s->packed);
+      s->packed->types = NULL;
+      s->packed->type_words = NULL;
+    }
 }
 
 const TdTapeVar *

@@ -310,7 +310,7 @@ typedef struct
 
 /** Fill `it` with what the open iteration has, ids resolved to variables of the shape; with
  * `commit`, the last time, in the assembler's own memory where that is large. */
-void td__resolve (TdAssembler *a, TdShape *s, uint64_t end_ns, TdTapeIteration *it,
+void td__resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
                   TdResolved *r, bool commit);
 void td__resolved_clear (TdResolved *r);
 
@@ -373,7 +373,9 @@ bool td__large_begin (TdAssembler *a);
 void td__large_free (TdAssembler *a);
 bool td__large_add_memory (TdAssembler *a, const TdTapeMemory *m);
 /** Let the iteration have what of a very large one is not in its shape. */
-void td__large_resolve (const TdAssembler *a, TdShape *s);
+void td__large_resolve (const TdAssembler *a, const TdShape *s);
+/** Its end: the shape has none of that any more. */
+void td__large_leave (const TdShape *s);
 
 /** There is no memory for more of the open iteration: cut it off here, so that what is kept of
  * it is its beginning. */

@@ -217,6 +217,7 @@ td__finish_iteration (TdAssembler *a, uint64_t end_ticks)
       td__resolve (a, s, td__assembler_ns (a, end_ticks), &it, &r, true);
       td__memory_finish (a, s, &it, &r.records, &r.blocks, true);
       td_tape_writer_iteration (a->w, &it);
+      td__large_leave (s);
       recent = &a->recent[a->next_recent++ % MAX_RECENT];
       *recent = (TdRecent){ .first_id = a->begin.first_id, .end_id = UINT64_MAX, .shape = s };
       a->next_recent %= MAX_RECENT;
