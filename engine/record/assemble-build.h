@@ -48,8 +48,6 @@ td__build_n_events (const TdBuild *b)
   return td__build_count (&b->shape->events, ROWS (b->shape, events));
 }
 
-/** Take one record of structure. */
-void td__build_take (TdBuild *b, const TdRawHead *head);
 /** Make what the shape is on the tape, as far as it has come. */
 void td__build_fill (TdBuild *b);
 void td__build_clear (TdBuild *b);
@@ -58,7 +56,14 @@ void td__build_clear (TdBuild *b);
 bool td__build_note_type (TdBuild *b, const TdTapeVar *v, const int64_t *dims);
 /** Change a variable that is packed, before the next look at it. */
 void td__build_change (TdBuild *b, const TdBuildChange *change);
-void td__build_apply (const TdBuildChange *change, TdTapeVar *v);
+/** Change one that is not. */
+static inline void
+td__build_apply (const TdBuildChange *change, TdTapeVar *v)
+{
+  v->flags |= change->flags;
+  if (change->named)
+    v->name = change->name;
+}
 
 /** Free of it what is not variables, which are asked for later. */
 void td__packed_free_events (TdTapePacked *p);

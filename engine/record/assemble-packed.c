@@ -132,15 +132,6 @@ td__build_free (TdBuild *b)
   free (b);
 }
 
-bool
-td__build_record (TdBuild *b, const TdRawHead *head)
-{
-  if (!b->failed)
-    td__build_take (b, head);
-  b->failed = b->failed || b->counts.failed;
-  return !b->failed;
-}
-
 TdShape *
 td__build_look (TdBuild *b)
 {

@@ -449,9 +449,11 @@ build_name (TdBuild *b, const TdRawName *raw)
     td__build_apply (&change, (TdTapeVar *)b->shape->vars.items + change.var);
 }
 
-void
-td__build_take (TdBuild *b, const TdRawHead *head)
+bool
+td__build_record (TdBuild *b, const TdRawHead *head)
 {
+  if (b->failed)
+    return false;
   switch (head->type)
     {
     case TD_RAW_OP:
@@ -475,6 +477,8 @@ td__build_take (TdBuild *b, const TdRawHead *head)
       build_name (b, (const TdRawName *)head);
       break;
     }
+  b->failed = b->failed || b->counts.failed;
+  return !b->failed;
 }
 
 void
@@ -536,9 +540,8 @@ td__shape_build (TdAssembler *a)
   if (b.shape == NULL)
     return NULL;
   b.shape->first_id = a->begin.first_id;
-  for (; at < end && !b.failed; at += ((const TdRawHead *)at)->size)
-    td__build_take (&b, (const TdRawHead *)at);
-  b.failed = b.failed || b.counts.failed;
+  while (at < end && td__build_record (&b, (const TdRawHead *)at))
+    at += ((const TdRawHead *)at)->size;
   while (b.stack.n > 0)
     close_span (&b);
   td__shape_index (b.shape);

@@ -4,14 +4,6 @@
 
 #include <stdlib.h>
 
-void
-td__build_apply (const TdBuildChange *change, TdTapeVar *v)
-{
-  v->flags |= change->flags;
-  if (change->named)
-    v->name = change->name;
-}
-
 static int
 by_id (const void *x, const void *y)
 {
