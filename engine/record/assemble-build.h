@@ -42,10 +42,13 @@ td__build_count (const TdList *plain, const TdTapeRows *packed)
   return packed != NULL ? td_tape_rows_count (packed) : plain->n;
 }
 
+/* As many are in one of a shape's arrays. */
+#define COUNT(shape, array) td__build_count (&(shape)->array, ROWS (shape, array))
+
 static inline uint32_t
 td__build_n_events (const TdBuild *b)
 {
-  return td__build_count (&b->shape->events, ROWS (b->shape, events));
+  return COUNT (b->shape, events);
 }
 
 /** Make what the shape is on the tape, as far as it has come. */
@@ -56,7 +59,7 @@ void td__build_clear (TdBuild *b);
 bool td__build_note_type (TdBuild *b, const TdTapeVar *v, const int64_t *dims);
 /** Change a variable that is packed, before the next look at it. */
 void td__build_change (TdBuild *b, const TdBuildChange *change);
-/** Change one that is not. */
+/** Make a change at once. */
 static inline void
 td__build_apply (const TdBuildChange *change, TdTapeVar *v)
 {

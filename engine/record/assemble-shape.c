@@ -10,18 +10,25 @@
 #define LEAF_SALT 0x6c656166u
 #define SCOPE_SALT 0x73636f70u
 
+/* Add `n` rows to one of a shape's arrays, packed or not. */
 static bool
-put (TdList *plain, TdTapeRows *packed, size_t size, const void *row)
+put (TdList *plain, TdTapeRows *packed, size_t size, const void *rows, uint32_t n)
 {
   void *to;
 
-  if (packed != NULL)
-    return td_tape_rows_add (packed, row);
-  to = td__list_add (plain, size);
+  for (uint32_t i = 0; packed != NULL && i < n; i++)
+    if (!td_tape_rows_add (packed, (const char *)rows + i * size))
+      return false;
+  if (packed != NULL || n == 0)
+    return true;
+  to = td__list_add_n (plain, size, n);
   if (to != NULL)
-    memcpy (to, row, size);
+    memcpy (to, rows, n * size);
   return to != NULL;
 }
+
+#define PUT(shape, array, rows, n)                                                             \
+  put (&(shape)->array, ROWS (shape, array), sizeof *(rows), rows, n)
 
 static uint32_t
 innermost (const TdBuild *b)
@@ -50,14 +57,13 @@ put_dims (TdBuild *b, TdTapeVar *v, const int64_t *dims, unsigned n)
 {
   TdShape *s = b->shape;
 
-  v->first_dim = td__build_count (&s->dims, ROWS (s, dims));
+  v->first_dim = COUNT (s, dims);
   v->ndim = (uint8_t)n;
-  for (unsigned i = 0; i < n; i++)
-    if (!put (&s->dims, ROWS (s, dims), sizeof *dims, &dims[i]))
-      {
-        b->failed = true;
-        v->ndim = 0;
-      }
+  if (!PUT (s, dims, dims, n))
+    {
+      b->failed = true;
+      v->ndim = 0;
+    }
   v->bytes = td_tape_dtype_bytes (v->dtype);
   for (unsigned i = 0; i < v->ndim; i++)
     if (dims[i] < 0 || __builtin_mul_overflow (v->bytes, (uint64_t)dims[i], &v->bytes))
@@ -111,9 +117,9 @@ static uint32_t
 add_var (TdBuild *b, uint64_t id, const TdTapeVar *var, const int64_t *dims)
 {
   TdShape *s = b->shape;
-  const uint32_t index = td__build_count (&s->vars, ROWS (s, vars));
+  const uint32_t index = COUNT (s, vars);
 
-  if (!put (&s->vars, ROWS (s, vars), sizeof *var, var) || !note_var (b, id, index)
+  if (!PUT (s, vars, var, 1) || !note_var (b, id, index)
       || (s->packed != NULL && !td__build_note_type (b, var, dims)))
     {
       b->failed = true;
@@ -297,7 +303,7 @@ build_output (TdBuild *b, const TdRawOutput *out, const TdTapeEvent *e, uint32_t
     var = add_var (b, out->variable, &v, out->dims);
   else
     var = var_of (b, out->variable); /* written in place: an update of a parameter */
-  if (!put (&s->outs, ROWS (s, outs), sizeof var, &var))
+  if (!PUT (s, outs, &var, 1))
     b->failed = true;
   return (const TdRawOutput *)(out->dims + out->ndim);
 }
@@ -316,7 +322,7 @@ build_inputs (TdBuild *b, const TdRawOp *op, TdTapeEvent *e)
       if (op->ids[i] == 0)
         continue;
       var = var_of (b, op->ids[i]);
-      if (!put (&s->ins, ROWS (s, ins), sizeof var, &var))
+      if (!PUT (s, ins, &var, 1))
         b->failed = true;
       if (op->retained_in >> bit & 1)
         e->retained_in |= 1u << (e->n_in < 31 ? e->n_in : 31);
@@ -340,14 +346,14 @@ add_event (TdBuild *b, const TdTapeEvent *e)
       *key = e->key;
       *twins = 0;
     }
-  return put (&s->events, ROWS (s, events), sizeof *e, e);
+  return PUT (s, events, e, 1);
 }
 
 static void
 build_op (TdBuild *b, const TdRawOp *op)
 {
   TdShape *s = b->shape;
-  const uint32_t index = td__build_count (&s->events, ROWS (s, events));
+  const uint32_t index = COUNT (s, events);
   const TdRawOutput *out = (const TdRawOutput *)(op->ids + op->n_in);
   TdTapeEvent e
       = { .opdef = td__alias (&b->a->opdefs, op->opdef).id,
@@ -357,8 +363,8 @@ build_op (TdBuild *b, const TdRawOp *op)
           .twin
           = op->twin_back && op->twin_back <= index ? (int32_t)(index - op->twin_back) : -1,
           .span = innermost (b),
-          .first_in = td__build_count (&s->ins, ROWS (s, ins)),
-          .first_out = td__build_count (&s->outs, ROWS (s, outs)),
+          .first_in = COUNT (s, ins),
+          .first_out = COUNT (s, outs),
           .n_out = op->n_out,
           .order = op->twin_back ? op->order : op->order & TD_RAW_ORDER_APART,
           .phase = op->phase,
@@ -495,13 +501,13 @@ td__build_fill (TdBuild *b)
                              .events = s->events.items,
                              .n_events = s->n_events,
                              .ins = s->ins.items,
-                             .n_ins = td__build_count (&s->ins, ROWS (s, ins)),
+                             .n_ins = COUNT (s, ins),
                              .outs = s->outs.items,
-                             .n_outs = td__build_count (&s->outs, ROWS (s, outs)),
+                             .n_outs = COUNT (s, outs),
                              .vars = s->vars.items,
-                             .n_vars = td__build_count (&s->vars, ROWS (s, vars)),
+                             .n_vars = COUNT (s, vars),
                              .dims = s->dims.items,
-                             .n_dims = td__build_count (&s->dims, ROWS (s, dims)),
+                             .n_dims = COUNT (s, dims),
                              .spans = s->spans.items,
                              .n_spans = s->spans.n,
                              .grads = s->grads.items,

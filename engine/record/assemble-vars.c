@@ -25,7 +25,7 @@ in_order (const TdVarAt *at, uint32_t n)
 void
 td__shape_index (TdShape *s)
 {
-  const uint32_t n = td__build_count (&s->vars, ROWS (s, vars));
+  const uint32_t n = COUNT (s, vars);
 
   s->at.n = 0;
   for (uint32_t i = 0; i < n; i++)
