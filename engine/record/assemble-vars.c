@@ -9,7 +9,9 @@ by_id (const void *x, const void *y)
 {
   const TdVarAt *a = x, *b = y;
 
-  return a->id < b->id ? -1 : a->id > b->id;
+  if (a->id != b->id)
+    return a->id < b->id ? -1 : 1;
+  return a->var < b->var ? -1 : a->var > b->var;
 }
 
 /* As they mostly are; qsort takes memory of its own. */
@@ -128,31 +130,23 @@ td__shape_own_var (const TdShape *s, uint64_t id)
     {
       uint32_t mid = (lo + hi) / 2;
 
-      if (at[mid].id < id)
+      if (at[mid].id <= id)
         lo = mid + 1;
       else
         hi = mid;
     }
-  return lo < s->at.n && at[lo].id == id ? at[lo].var : TD_TAPE_NONE;
+  return lo > 0 && at[lo - 1].id == id ? at[lo - 1].var : TD_TAPE_NONE;
 }
 
 uint32_t
 td__shape_var (const TdAssembler *a, const TdShape *s, uint64_t id)
 {
-  TdVarAt wanted = { .id = (uint32_t)(id - a->begin.first_id) }, *found;
   const uint64_t *externals = s->externals.items;
 
   if (id == 0)
     return TD_TAPE_NONE;
-  if (id >= a->begin.first_id && s->at.n == 0)
-    return td__shape_own_var (s, id - a->begin.first_id);
   if (id >= a->begin.first_id)
-    {
-      found = s->at.n && id - a->begin.first_id < UINT32_MAX
-                  ? bsearch (&wanted, s->at.items, s->at.n, sizeof wanted, by_id)
-                  : NULL;
-      return found ? found->var : TD_TAPE_NONE;
-    }
+    return td__shape_own_var (s, id - a->begin.first_id);
   for (uint32_t i = 0; i < s->externals.n; i++)
     if (externals[i] == id)
       return ((const uint32_t *)s->external_var.items)[i];

@@ -296,7 +296,8 @@ void td__shape_slim (TdShape *shape);
 const TdTapeVar *td__shape_var_at (const TdShape *shape, uint32_t var);
 /** What is to be known of that variable in later iterations. */
 TdMeta td__shape_meta (const TdShape *shape, const TdTapeVar *v);
-/** Variable of the iteration's own with this id, relative to it; TD_TAPE_NONE: none. */
+/** Variable of the iteration's own with this id, relative to it: the newest where it has been
+ * given to several; TD_TAPE_NONE: none. */
 uint32_t td__shape_own_var (const TdShape *shape, uint64_t id);
 /** Variable of engine id `id`, TD_TAPE_NONE if the iteration has none. */
 uint32_t td__shape_var (const TdAssembler *a, const TdShape *shape, uint64_t id);

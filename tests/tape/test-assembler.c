@@ -182,6 +182,35 @@ assembler__does_not_take_one_variable_for_two (void **state)
   rig_clear (&rig);
 }
 
+/* Written in place: what is said of it later is said of what it is then. */
+static void
+assembler__takes_the_newest_of_variables_with_one_id (void **state)
+{
+  Rig rig = { 0 };
+  const TdTapeIteration *it;
+
+  (void)state;
+  rig_start (&rig, NULL);
+  model_begin (&rig.m);
+  for (int i = 0; i < 6; i++)
+    {
+      model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+      model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.next_id - 1, 0);
+      rig.m.next_id--;
+      model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.next_id, 0);
+      model_values (&rig.m, rig.m.next_id - 1);
+    }
+  model_end (&rig.m);
+  td_assembler_drain (rig.a, rig.ring);
+  it = rig_load (&rig, 0);
+  assert_int_equal (it->n_events, 18);
+  assert_int_equal (it->n_stats, 6);
+  for (uint32_t i = 0; i < 6; i++)
+    assert_int_equal (it->stats[i].var, it->outs[it->events[3 * i + 2].first_out]);
+  td_tape_iteration_free (it);
+  rig_clear (&rig);
+}
+
 static void
 assembler__accounts_for_memory (void **state)
 {
@@ -496,6 +525,7 @@ main (void)
     td_test (assembler__tells_other_dimensions_from_another_graph),
     td_test (assembler__alternating_graphs_repeat_both),
     td_test (assembler__does_not_take_one_variable_for_two),
+    td_test (assembler__takes_the_newest_of_variables_with_one_id),
     td_test (assembler__accounts_for_memory),
     td_test (assembler__follows_memory_that_moves),
     td_test (assembler__nests_scopes_and_links),
