@@ -1,7 +1,8 @@
 /* An iteration that is so large that it is built while it goes on.  It has no equal that it
  * could be recognised by (no records are kept of one), so the raw records are of no more use:
  * what is made of them is packed at once, in the blocks that will be on the tape.  A million
- * operations take some 30 MB then, and took 300. SPDX-License-Identifier: MIT */
+ * operations take some 30 MB then, and took 300.
+ * SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* The memory of an iteration: its records with ids relative to the iteration, the blocks that
  * are live at its start, and totals by category.  A profile that repeats is recognised before
- * any of that is computed. SPDX-License-Identifier: MIT */
+ * any of that is computed.
+ * SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
 #include <stdlib.h>

@@ -1,9 +1,10 @@
-/* The structure of a very large iteration: a build whose rows are packed while it goes on. What
- * is asked for at random stays as it is: keys of events, ids and types of variables.
+/* The structure of a very large iteration: a build whose rows are packed while it goes on.
+ * Keys of events, and ids and types of variables, which are asked for in any order, are not.
  * SPDX-License-Identifier: MIT */
 #include "assemble-build.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define TYPE_SALT 0x74797065u
 
@@ -89,7 +90,6 @@ new_packed (void)
   return p;
 }
 
-/* What of it is the shape's own, but for variables, which are looked at later. */
 void
 td__packed_free_events (TdTapePacked *p)
 {

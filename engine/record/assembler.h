@@ -29,12 +29,13 @@ void td_assembler_free (TdAssembler *a);
 void td_assembler_feed (TdAssembler *a, const void *bytes, size_t n);
 
 /** Take everything that is in the ring; returns the bytes taken.  Shows the running iteration
- * when the program stands or the iteration lasts over 100 ms, and flushes the writer. */
+ * when the program stands, or when it lasts over 100 ms and is not very large, and flushes the
+ * writer. */
 size_t td_assembler_drain (TdAssembler *a, TdRing *ring);
 
 /** Show the running iteration now, whether or not it is time. */
 void td_assembler_show_live (TdAssembler *a);
-/** The same by the clock of records that are no ring's. */
+/** The same where records come from no ring: `ticks` is the time now, by their clock. */
 void td_assembler_show_live_at (TdAssembler *a, uint64_t ticks);
 
 /** Write how the program ended.  `status` as from waitpid (-1: unknown); what was running comes

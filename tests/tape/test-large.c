@@ -1,5 +1,6 @@
 /* Iterations so large that they are packed while they go on: what is on the tape is what would
- * be there if they were small.  SPDX-License-Identifier: MIT */
+ * be there if they were small.  Where memory runs out, the tape says so.
+ * SPDX-License-Identifier: MIT */
 #include "rig.h"
 
 #include "record/assembler-private.h"

@@ -1,6 +1,7 @@
 /* Rows that wait for the end of their iteration, in the blocks of packed sections: where
  * nothing in them changes, the section is these blocks.  One block at a time is unpacked to be
- * looked at. SPDX-License-Identifier: MIT */
+ * looked at.
+ * SPDX-License-Identifier: MIT */
 #include "tape-pack.h"
 #include "writer-private.h"
 
