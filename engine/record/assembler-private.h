@@ -189,9 +189,9 @@ struct TdAssembler
   TdList start, duration; /* uint64_t ticks by event */
   TdList memory;          /* TdTapeMemory, ids absolute, unless ... */
   bool memory_is_relative;
+  bool full;        /* there was no memory for more */
   TdLarge *large;   /* instead of raw, start, duration and memory; NULL: it is not so large */
   uint32_t largest; /* TD_SHAPE_LARGEST */
-  bool full;        /* there was no memory for more of it */
   TdList reads, tensors, notices;
   TdTapeRows *stats;            /* TdTapeStats */
   TdList stats_of;              /* uint64_t: the variable of each */

@@ -325,33 +325,31 @@ feed_iteration_end (TdAssembler *a, const TdRawHead *head)
 }
 
 /* A record of a very large iteration, or the one that makes it so. */
-static __attribute__ ((noinline)) void
-keep_of_large (TdAssembler *a, const TdRawHead *head)
+static __attribute__ ((noinline)) bool
+add_to_large (TdAssembler *a, const TdRawHead *head)
 {
   const bool large = a->large != NULL || td__large_begin (a);
 
   a->n_records += large;
-  if (!large || !td__build_record (a->large->build, head))
-    td__lose_rest (a);
+  if (large && td__build_record (a->large->build, head))
+    return true;
+  td__lose_rest (a);
+  return false;
 }
 
-static inline void
-keep_raw (TdAssembler *a, const TdRawHead *head)
+/* Returns false when there is no memory for it. */
+static inline bool
+add_raw (TdAssembler *a, const TdRawHead *head)
 {
   char *to;
 
-  if (a->full)
-    return;
   if (a->large != NULL || head->size > a->largest - a->raw.n)
-    {
-      keep_of_large (a, head);
-      return;
-    }
+    return add_to_large (a, head);
   to = td__list_add_n (&a->raw, 1, head->size);
   if (to == NULL)
     {
       td__lose_rest (a);
-      return;
+      return false;
     }
   memcpy (to, head, head->size);
   /* Order is among the backward events of one forward event; without one it means nothing, and
@@ -359,6 +357,14 @@ keep_raw (TdAssembler *a, const TdRawHead *head)
   if (head->type == TD_RAW_OP && ((const TdRawOp *)head)->twin_back == 0)
     ((TdRawOp *)(void *)to)->order &= TD_RAW_ORDER_APART;
   a->n_records++;
+  return true;
+}
+
+static void
+keep_raw (TdAssembler *a, const TdRawHead *head)
+{
+  if (!a->full)
+    add_raw (a, head);
 }
 
 /* The ticks of an operation. */
@@ -389,10 +395,12 @@ feed_op (TdAssembler *a, const TdRawHead *head)
                      raw->n_out ? ((const TdRawOutput *)(raw->ids + raw->n_in))->variable : 0);
   if (raw->head.flags & TD_TAPE_EVENT_FAILED)
     a->flags |= TD_TAPE_ITERATION_ERROR;
-  if (!a->full && !keep_time (a, raw->start, raw->end > raw->start ? raw->end - raw->start : 0))
+  if (a->full)
+    return;
+  if (!keep_time (a, raw->start, raw->end > raw->start ? raw->end - raw->start : 0))
     td__lose_rest (a);
-  keep_raw (a, head);
-  a->state.n_events += !a->full;
+  else if (add_raw (a, head))
+    a->state.n_events++;
 }
 
 /* Leaves made outside the iteration, and names there, go straight to what is known of

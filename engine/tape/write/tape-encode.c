@@ -135,8 +135,9 @@ put_times (TapeBuffer *b, const TdTapeIteration *it, uint32_t shift)
 
   for (uint32_t i = 0; done && i < it->n_events; i += n)
     {
-      for (n = 0; n < room && i + n < it->n_events; n++)
-        rows[n] = next_time (times, i + n, shift, &before);
+      n = it->n_events - i < room ? it->n_events - i : room;
+      for (uint32_t k = 0; k < n; k++)
+        rows[k] = next_time (times, i + k, shift, &before);
       done = !packed || td__tape_pack_block (b, sizeof *rows, rows, n);
     }
   if (done && packed)
