@@ -257,10 +257,70 @@ td_recording_drain (TdRecording *r)
 
 /* ------------------------------------------------------------------------ the end */
 
+static TdTapeEnd
+end_of (const TdRecording *r)
+{
+  const bool signalled = WIFSIGNALED (r->status);
+
+  return (TdTapeEnd){ .status = signalled ? -1 : WEXITSTATUS (r->status),
+                      .signal = signalled ? WTERMSIG (r->status) : 0 };
+}
+
+/* Does the program that has ended leave this tape without an end?  One that is there from
+ * before was never its own, whatever number its program had. */
+static bool
+lacks_end (const TdRecording *r, pid_t pid, TdTapeEnd *end)
+{
+  char error[256];
+  struct timespec t;
+  TdTapeReader *reader = td_tape_reader_open (r->options->own_tape, error, sizeof error);
+  const TdTapeHeader *h = reader != NULL ? td_tape_reader_header (reader) : NULL;
+  uint32_t n_events;
+  bool lacks = h != NULL && h->pid == pid && h->mono_ns >= r->ring->shared->mono_ns
+               && td_tape_reader_end (reader) == NULL
+               && !td_tape_reader_damage (reader, error, sizeof error);
+
+  if (lacks)
+    {
+      td_tape_reader_head (reader, &end->iteration, &n_events);
+      clock_gettime (CLOCK_MONOTONIC, &t);
+      end->time_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec - h->mono_ns;
+    }
+  td_tape_reader_free (reader);
+  return lacks;
+}
+
+/* A program that writes its tape itself, and could not say how it ended.  Who closes any
+ * descriptor of a file unlocks it: readers do. */
+static void
+end_own (const TdRecording *r, pid_t pid, bool killed_by_us)
+{
+  const int fd = open (r->options->own_tape, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  TdTapeEnd end = end_of (r);
+  TdTapeWriter *w = NULL;
+  char error[256];
+  struct stat st;
+
+  if (fd < 0)
+    return;
+  if (fstat (fd, &st) == 0 && S_ISREG (st.st_mode) && td_tape_lock (fd)
+      && lacks_end (r, pid, &end))
+    w = td_tape_writer_continue (r->options->own_tape, error, sizeof error);
+  if (w != NULL && td_tape_lock (fd))
+    {
+      end.by = killed_by_us;
+      td_tape_writer_end (w, &end);
+    }
+  td_tape_writer_free (w);
+  close (fd);
+}
+
 void
-td_recording_end (TdRecording *r, int status, bool killed_by_us)
+td_recording_end (TdRecording *r, pid_t pid, int status, bool killed_by_us)
 {
   r->status = status;
+  if (r->options->own_tape != NULL)
+    end_own (r, pid, killed_by_us);
   if (r->assembler == NULL)
     return;
   look_at_files (r);
@@ -289,16 +349,6 @@ copy_over (const char *from, int to)
     return false;
   close (fd);
   return n == 0 && ftruncate (to, at) == 0;
-}
-
-static void
-put_end (TdTapeWriter *w, const TdRecording *r)
-{
-  const bool signalled = WIFSIGNALED (r->status);
-  TdTapeEnd end = { .status = signalled ? -1 : WEXITSTATUS (r->status),
-                    .signal = signalled ? WTERMSIG (r->status) : 0 };
-
-  td_tape_writer_end (w, &end);
 }
 
 /* Whose is the file that we were writing?  One that was cut, and may have grown again, begins
@@ -332,6 +382,7 @@ mend (TdRecording *r)
   TdTapeReader *reader;
   TdTapeWriter *w;
   TdTapeSummaries s = { 0 };
+  const TdTapeEnd end = end_of (r);
   uint64_t last = 0;
   bool ended, begins;
 
@@ -355,7 +406,7 @@ mend (TdRecording *r)
     {
       put_notice (w, r->wrong, last);
       if (!ended)
-        put_end (w, r);
+        td_tape_writer_end (w, &end);
       td_tape_writer_free (w);
       copy_over (beside, r->tape_fd);
     }

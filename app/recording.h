@@ -39,8 +39,9 @@ bool td_recording_open_tape (TdRecording *r);
 /** Take what is in the ring.  Returns the bytes taken. */
 size_t td_recording_drain (TdRecording *r);
 
-/** Write how the program ended; `status` as from waitpid. */
-void td_recording_end (TdRecording *r, int status, bool killed_by_us);
+/** Write how the program `pid` ended, also on a tape of its own that lacks it; `status` as from
+ * waitpid. */
+void td_recording_end (TdRecording *r, pid_t pid, int status, bool killed_by_us);
 
 /** Close everything; a tape that was cut is made whole as far as it goes. */
 void td_recording_close (TdRecording *r);

@@ -336,7 +336,7 @@ report_end (Supervisor *s)
 
   while (drain (s) > 0)
     ;
-  td_recording_end (&s->recording, s->status, s->killed_by_us);
+  td_recording_end (&s->recording, s->pid, s->status, s->killed_by_us);
   td__json_member_string (json, "event", "exited");
   td__json_member_int (json, "status", WIFEXITED (s->status) ? WEXITSTATUS (s->status) : -1);
   td__json_member_int (json, "signal", sig);

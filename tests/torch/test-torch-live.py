@@ -376,6 +376,21 @@ def alone(folder):
     assert info["exit"]["status"] == 0 and info["iterations"] >= 4, info
 
 
+def killed(folder):
+    """Ended by a signal while it stands: its tape has all that has run, and says how it ended."""
+    with program(folder, "gpt.py", options=("--stop", "iteration == 1 && phase == backward")) as live:
+        at = live.starts()
+        before = cat(live.tape)
+        os.kill(live.ask("hello")["pid"], signal.SIGKILL)
+        assert live.event("exited")["signal"] == signal.SIGKILL
+        live.ends(128 + signal.SIGKILL)
+    rows = cat(live.tape)
+    assert sum(row["record"] == "event" and row["iteration"] == 1 for row in rows) == at["event"], at
+    assert [row for row in rows if row["record"] != "end"] == before
+    info = subprocess.run([tapedeck, "info", live.tape], capture_output=True, text=True, env=environment)
+    assert "exit             signal 9\n" in info.stdout, info.stdout
+
+
 def interrupted(folder):
     """Ctrl+C reaches it where it stands: an exception as at any other time."""
     text = PLANTED.replace("    opt.step()", "    try:\n        opt.step()\n    except KeyboardInterrupt:\n"
@@ -402,6 +417,7 @@ def main():
                             ("what autograd alone holds is read, too", saved),
                             ("the tape has all that has run where it stands", shown),
                             ("without its supervisor it goes on", alone),
+                            ("a signal that ends it is on its tape", killed),
                             ("an interrupt reaches it where it stands", interrupted)):
             claim(text, check, folder)
     finally:

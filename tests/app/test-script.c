@@ -1,0 +1,167 @@
+/* `tapedeck run train.py`, without Python: a program in its place writes its tape itself.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *
+tapedeck (void)
+{
+  return td_test_program ("app/tapedeck");
+}
+
+/* Run a script, which goes as `way` and its argument say, to a tape in the test's folder. */
+static TdTestChild
+run_script (const char *tape, const char *way, const char *argument)
+{
+  char python[4200];
+  const char *script = td_test_tmp ("train.py");
+  const char *const env[] = { python, NULL };
+  const char *const argv[] = { tapedeck (), "run", "-o", tape, script, way, argument, NULL };
+
+  snprintf (python, sizeof python, "TAPEDECK_PYTHON=%s",
+            td_test_build ("tests/app/model-script"));
+  td_test_write_file (script, "", 0);
+  return td_test_run (argv, NULL, env);
+}
+
+/* One that lives until somebody ends it. */
+static pid_t
+start_script (const char *tape, const char *socket, const char *way)
+{
+  const char *script = td_test_tmp ("train.py");
+  pid_t pid;
+
+  td_test_write_file (script, "", 0);
+  pid = fork ();
+  if (pid == 0)
+    {
+      setenv ("TAPEDECK_PYTHON", td_test_build ("tests/app/model-script"), 1);
+      execl (tapedeck (), "tapedeck", "run", "-o", tape, "--control", socket, script, way, "",
+             (char *)NULL);
+      _exit (127);
+    }
+  assert_true (pid > 0);
+  return pid;
+}
+
+static void
+assert_exit (const char *tape, const char *exit)
+{
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "info", "--json", tape);
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, exit);
+  td_test_child_clear (&child);
+}
+
+static bool
+has_iteration (void *tape)
+{
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "info", tape);
+  const bool has = strstr (child.out, "iterations       1\n") != NULL;
+
+  td_test_child_clear (&child);
+  return has;
+}
+
+static void
+script__that_could_not_say_its_end_has_it_on_its_tape (void **state)
+{
+  static const struct
+  {
+    const char *way, *argument;
+    int status;
+    const char *exit, *info;
+  } rows[] = {
+    { "by-signal", "9", 128 + 9, "\"exit\":{\"status\":-1,\"signal\":9,\"by\":\"model\"",
+      "signal 9\n" },
+    { "by-signal", "15", 128 + 15, "\"exit\":{\"status\":-1,\"signal\":15,\"by\":\"model\"",
+      "signal 15\n" },
+    { "without-end", "7", 7, "\"exit\":{\"status\":7,\"signal\":0,\"by\":\"model\"",
+      "status 7\n" },
+    { "with-end", "0", 0, "\"exit\":{\"status\":0,\"signal\":0,\"by\":\"model\"",
+      "status 0\n" },
+  };
+  const char *tape = td_test_tmp ("t.tdtape");
+
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    {
+      TdTestChild child = run_script (tape, rows[i].way, rows[i].argument);
+
+      assert_child_status (child, rows[i].status);
+      td_test_child_clear (&child);
+      assert_exit (tape, rows[i].exit);
+      child = TD_TEST_RUN (tapedeck (), "info", tape);
+      assert_contains (child.out, rows[i].info);
+      td_test_child_clear (&child);
+      child = TD_TEST_RUN (tapedeck (), "check", tape);
+      assert_child_status (child, 0);
+      assert_not_contains (child.out, "was cut");
+      td_test_child_clear (&child);
+      unlink (tape);
+    }
+}
+
+static void
+script__that_tapedeck_ends_has_that_on_its_tape (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *address = td_test_tmp ("socket");
+  const pid_t pid = start_script (tape, address, "wait");
+  char answer[16] = "";
+  int fd, status;
+
+  (void)state;
+  td_test_wait ("an iteration", has_iteration, (void *)(uintptr_t)tape);
+  fd = td_test_connect (address);
+  assert_int_equal (write (fd, "stop\n", 5), 5);
+  assert_int_equal (read (fd, answer, 11), 11);
+  assert_string_equal (answer, "{\"ok\":true}");
+  assert_int_equal (waitpid (pid, &status, 0), pid);
+  assert_int_equal (WEXITSTATUS (status), 128 + SIGTERM);
+  close (fd);
+  assert_exit (tape, "\"exit\":{\"status\":-1,\"signal\":15,\"by\":\"tapedeck\"");
+}
+
+/* It did not get to write there: whatever the tape lacks is not its own. */
+static void
+script__that_is_refused_leaves_an_older_tape_alone (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape");
+  TdTestChild child = TD_TEST_RUN (td_test_build ("tests/app/model-script"), "-o", tape, "--",
+                                   "train.py", "by-signal", "9");
+  char *before, *after;
+  size_t n_before, n_after;
+
+  (void)state;
+  assert_int_equal (child.signal, 9);
+  td_test_child_clear (&child);
+  before = td_test_read_file (tape, &n_before);
+  child = run_script (tape, "by-signal", "9");
+  assert_child_status (child, 2);
+  td_test_child_clear (&child);
+  after = td_test_read_file (tape, &n_after);
+  assert_int_equal (n_before, n_after);
+  assert_memory_equal (before, after, n_before);
+  free (before);
+  free (after);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (script__that_could_not_say_its_end_has_it_on_its_tape),
+    td_test (script__that_tapedeck_ends_has_that_on_its_tape),
+    td_test (script__that_is_refused_leaves_an_older_tape_alone),
+  };
+
+  return cmocka_run_group_tests_name ("script", tests, NULL, NULL);
+}

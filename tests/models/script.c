@@ -1,0 +1,111 @@
+/* Stands in for Python in tests of `tapedeck run train.py`: it takes what the package takes,
+ * writes a tape of one iteration and half of the next one, and goes as its script's first
+ * argument says.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "td-producer.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static TdProducer *producer;
+
+/* --------------------------------------------------------------------------- recording */
+
+static void
+run_operation (uint32_t kind)
+{
+  const TdProducerOperation op = { .size = sizeof op, .kind = kind };
+
+  td_producer_operation (producer, &op);
+}
+
+static bool
+record (const char *tape, bool overwrite)
+{
+  const TdProducerOptions options
+      = { .size = sizeof options, .path = tape, .producer = "test", .overwrite = overwrite };
+  char error[256];
+  uint32_t kind;
+
+  producer = td_producer_new (&options, error, sizeof error);
+  if (producer == NULL)
+    {
+      fprintf (stderr, "tapedeck: %s\n", error);
+      return false;
+    }
+  kind = td_producer_kind (producer, "relu", NULL, NULL);
+  td_producer_begin (producer, 0, 0);
+  run_operation (kind);
+  td_producer_end_iteration (producer, 0);
+  td_producer_begin (producer, 0, 0);
+  run_operation (kind);
+  return true;
+}
+
+/* ------------------------------------------------------------------------------- going */
+
+static void
+by_signal (const char *number)
+{
+  raise (atoi (number));
+}
+
+static void
+without_end (const char *status)
+{
+  _exit (atoi (status));
+}
+
+static void
+with_end (const char *status)
+{
+  td_producer_end (producer, atoi (status));
+  td_producer_free (producer);
+  exit (atoi (status));
+}
+
+static void
+until_it_is_ended (const char *unused)
+{
+  (void)unused;
+  for (;;)
+    pause ();
+}
+
+static const struct
+{
+  const char *name;
+  void (*go) (const char *argument);
+} ways[] = {
+  { "by-signal", by_signal },
+  { "without-end", without_end },
+  { "with-end", with_end },
+  { "wait", until_it_is_ended },
+};
+
+int
+main (int argc, char **argv)
+{
+  const char *tape = NULL;
+  bool overwrite = false;
+  int i = 1;
+
+  for (; i < argc && strcmp (argv[i], "--") != 0; i++)
+    if (strcmp (argv[i], "-o") == 0)
+      tape = argv[++i];
+    else if (strcmp (argv[i], "-f") == 0)
+      overwrite = true;
+  if (tape == NULL || i + 3 >= argc)
+    return 99;
+  if (!record (tape, overwrite))
+    return 2;
+  for (unsigned k = 0; k < sizeof ways / sizeof *ways; k++)
+    if (strcmp (argv[i + 2], ways[k].name) == 0)
+      ways[k].go (argv[i + 3]);
+  return 98;
+}
