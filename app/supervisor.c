@@ -287,8 +287,9 @@ take_signals (Supervisor *s)
       /* Ctrl+C reaches the model itself; what is sent to us alone is passed on. */
       if (info.ssi_code == SI_USER || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP)
         kill (s->pid, (int)info.ssi_signo);
-      /* A model may take its time over an interrupt, to save what it has. */
-      if (s->kill_at_ms == 0 && info.ssi_signo == SIGTERM)
+      /* A model may take its time over an interrupt, to save what it has; a script, which
+       * writes its tape itself, over this as well. */
+      if (s->kill_at_ms == 0 && info.ssi_signo == SIGTERM && s->options->own_tape == NULL)
         s->kill_at_ms = now_ms () + KILL_AFTER_MS;
     }
   if (!s->ended && waitpid (s->pid, &s->status, WNOHANG) == s->pid)

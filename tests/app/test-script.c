@@ -62,13 +62,25 @@ assert_exit (const char *tape, const char *exit)
 }
 
 static bool
-has_iteration (void *tape)
+has_iterations (const char *tape, const char *n)
 {
   TdTestChild child = TD_TEST_RUN (tapedeck (), "info", tape);
-  const bool has = strstr (child.out, "iterations       1\n") != NULL;
+  const bool has = strstr (child.out, n) != NULL;
 
   td_test_child_clear (&child);
   return has;
+}
+
+static bool
+has_one (void *tape)
+{
+  return has_iterations (tape, "iterations       1\n");
+}
+
+static bool
+has_two (void *tape)
+{
+  return has_iterations (tape, "iterations       2\n");
 }
 
 static void
@@ -119,7 +131,7 @@ script__that_tapedeck_ends_has_that_on_its_tape (void **state)
   int fd, status;
 
   (void)state;
-  td_test_wait ("an iteration", has_iteration, (void *)(uintptr_t)tape);
+  td_test_wait ("an iteration", has_one, (void *)(uintptr_t)tape);
   fd = td_test_connect (address);
   assert_int_equal (write (fd, "stop\n", 5), 5);
   assert_int_equal (read (fd, answer, 11), 11);
@@ -128,6 +140,22 @@ script__that_tapedeck_ends_has_that_on_its_tape (void **state)
   assert_int_equal (WEXITSTATUS (status), 128 + SIGTERM);
   close (fd);
   assert_exit (tape, "\"exit\":{\"status\":-1,\"signal\":15,\"by\":\"tapedeck\"");
+}
+
+static void
+script__may_take_its_time_over_sigterm (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape");
+  const pid_t pid = start_script (tape, td_test_tmp ("socket"), "saving-first");
+  int status;
+
+  (void)state;
+  td_test_wait ("its handler", has_two, (void *)(uintptr_t)tape);
+  kill (pid, SIGTERM);
+  assert_int_equal (waitpid (pid, &status, 0), pid);
+  assert_true (WIFEXITED (status));
+  assert_int_equal (WEXITSTATUS (status), 0);
+  assert_exit (tape, "\"exit\":{\"status\":0,\"signal\":0,\"by\":\"model\"");
 }
 
 /* It did not get to write there: whatever the tape lacks is not its own. */
@@ -160,6 +188,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (script__that_could_not_say_its_end_has_it_on_its_tape),
     td_test (script__that_tapedeck_ends_has_that_on_its_tape),
+    td_test (script__may_take_its_time_over_sigterm),
     td_test (script__that_is_refused_leaves_an_older_tape_alone),
   };
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static TdProducer *producer;
@@ -77,15 +78,41 @@ until_it_is_ended (const char *unused)
     pause ();
 }
 
+static volatile sig_atomic_t terminated;
+
+static void
+note (int number)
+{
+  (void)number;
+  terminated = 1;
+}
+
+/* As one that saves its weights, which takes longer than a model has for it. */
+static void
+saving_first (const char *unused)
+{
+  const struct timespec long_enough = { .tv_sec = 4 };
+  sigset_t term, before;
+
+  (void)unused;
+  sigemptyset (&term);
+  sigaddset (&term, SIGTERM);
+  sigprocmask (SIG_BLOCK, &term, &before);
+  signal (SIGTERM, note);
+  td_producer_end_iteration (producer, 0); /* it can be told that it is as far */
+  while (!terminated)
+    sigsuspend (&before);
+  nanosleep (&long_enough, NULL);
+  with_end ("0");
+}
+
 static const struct
 {
   const char *name;
   void (*go) (const char *argument);
 } ways[] = {
-  { "by-signal", by_signal },
-  { "without-end", without_end },
-  { "with-end", with_end },
-  { "wait", until_it_is_ended },
+  { "by-signal", by_signal },       { "without-end", without_end }, { "with-end", with_end },
+  { "saving-first", saving_first }, { "wait", until_it_is_ended },
 };
 
 int
