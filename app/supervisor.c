@@ -212,6 +212,14 @@ start_model (Supervisor *s)
   return true; /* a run that ended at once */
 }
 
+/* Once it has been waited for its number may be another's. */
+static void
+signal_model (const Supervisor *s, int number)
+{
+  if (!s->ended)
+    kill (s->pid, number);
+}
+
 static void
 ask_to_stop (void *user)
 {
@@ -220,10 +228,10 @@ ask_to_stop (void *user)
   if (s->ended)
     return;
   s->killed_by_us = true;
-  kill (s->pid, SIGTERM);
+  signal_model (s, SIGTERM);
   if (atomic_load (
           &s->run.page->stopped)) /* it waits in the socket: only a signal reaches it */
-    kill (s->pid, SIGCONT);
+    signal_model (s, SIGCONT);
   s->kill_at_ms = now_ms () + KILL_AFTER_MS;
 }
 
@@ -233,11 +241,13 @@ end_stopped (Supervisor *s)
 {
   static const char text[] = "#0 end";
 
+  if (s->ended)
+    return;
   s->killed_by_us = true;
   s->kill_at_ms = now_ms () + KILL_AFTER_MS;
   if (s->options->own_tape == NULL
       || send (s->run.model_fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-    kill (s->pid, SIGKILL);
+    signal_model (s, SIGKILL);
 }
 
 /* The model says something.  Without a client a stop is the end of the run. */
@@ -286,7 +296,7 @@ take_signals (Supervisor *s)
         continue;
       /* Ctrl+C reaches the model itself; what is sent to us alone is passed on. */
       if (info.ssi_code == SI_USER || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP)
-        kill (s->pid, (int)info.ssi_signo);
+        signal_model (s, (int)info.ssi_signo);
       /* A model may take its time over an interrupt, to save what it has; a script, which
        * writes its tape itself, over this as well. */
       if (s->kill_at_ms == 0 && info.ssi_signo == SIGTERM && s->options->own_tape == NULL)
@@ -319,7 +329,7 @@ loop (Supervisor *s)
         timeout = wanted;
       if (s->kill_at_ms > 0 && now_ms () >= s->kill_at_ms)
         {
-          kill (s->pid, SIGKILL);
+          signal_model (s, SIGKILL);
           s->kill_at_ms = now_ms () + KILL_AFTER_MS;
         }
       if (atomic_load (&s->recording.ring->shared->producer_waits) != 0)

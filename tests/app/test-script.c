@@ -23,7 +23,8 @@ run_script (const char *tape, const char *way, const char *argument)
   char python[4200];
   const char *script = td_test_tmp ("train.py");
   const char *const env[] = { python, NULL };
-  const char *const argv[] = { tapedeck (), "run", "-o", tape, script, way, argument, NULL };
+  const char *const argv[]
+      = { tapedeck (), "run", "-o", tape, "--break", "nan", script, way, argument, NULL };
 
   snprintf (python, sizeof python, "TAPEDECK_PYTHON=%s",
             td_test_build ("tests/app/model-script"));
@@ -158,6 +159,21 @@ script__may_take_its_time_over_sigterm (void **state)
   assert_exit (tape, "\"exit\":{\"status\":0,\"signal\":0,\"by\":\"model\"");
 }
 
+/* Its number may be another program's by now: nobody is ended, nor said to have been. */
+static void
+script__that_has_ended_is_not_ended_again (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape");
+  TdTestChild child;
+
+  (void)state;
+  child = run_script (tape, "unseen", "7");
+  assert_contains (child.err, "stopped at train.py:1: relu\n");
+  assert_child_status (child, 3);
+  td_test_child_clear (&child);
+  assert_exit (tape, "\"exit\":{\"status\":7,\"signal\":0,\"by\":\"model\"");
+}
+
 /* It did not get to write there: whatever the tape lacks is not its own. */
 static void
 script__that_is_refused_leaves_an_older_tape_alone (void **state)
@@ -189,6 +205,7 @@ main (void)
     td_test (script__that_could_not_say_its_end_has_it_on_its_tape),
     td_test (script__that_tapedeck_ends_has_that_on_its_tape),
     td_test (script__may_take_its_time_over_sigterm),
+    td_test (script__that_has_ended_is_not_ended_again),
     td_test (script__that_is_refused_leaves_an_older_tape_alone),
   };
 

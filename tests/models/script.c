@@ -106,13 +106,55 @@ saving_first (const char *unused)
   with_end ("0");
 }
 
+static bool
+has_state (pid_t pid, char state)
+{
+  char path[64], text[512] = "";
+  const char *name_ends;
+  FILE *f;
+
+  snprintf (path, sizeof path, "/proc/%ld/stat", (long)pid);
+  f = fopen (path, "r");
+  if (f == NULL)
+    return false;
+  (void)!fread (text, 1, sizeof text - 1, f);
+  fclose (f);
+  name_ends = strrchr (text, ')');
+  return name_ends != NULL && name_ends[2] == state;
+}
+
+/* Says that it has stopped at a breakpoint and ends, both before its supervisor looks up. */
+static void
+while_the_supervisor_sleeps (const char *status)
+{
+  static const char stopped[]
+      = "! {\"event\":\"stopped\",\"reason\":\"relu\",\"where\":\"train.py:1\"}";
+  const char *control = getenv ("TAPEDECK_CONTROL");
+  const pid_t supervisor = getppid (), self = getpid ();
+
+  kill (supervisor, SIGSTOP);
+  while (!has_state (supervisor, 'T'))
+    usleep (1000);
+  (void)!write (control != NULL ? atoi (control) : -1, stopped, sizeof stopped - 1);
+  if (fork () != 0)
+    _exit (atoi (status));
+  while (!has_state (self, 'Z'))
+    usleep (1000);
+  kill (supervisor, SIGCONT);
+  _exit (0);
+}
+
 static const struct
 {
   const char *name;
   void (*go) (const char *argument);
 } ways[] = {
-  { "by-signal", by_signal },       { "without-end", without_end }, { "with-end", with_end },
-  { "saving-first", saving_first }, { "wait", until_it_is_ended },
+  { "by-signal", by_signal },
+  { "without-end", without_end },
+  { "with-end", with_end },
+  { "saving-first", saving_first },
+  { "unseen", while_the_supervisor_sleeps },
+  { "wait", until_it_is_ended },
 };
 
 int
