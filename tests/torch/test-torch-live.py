@@ -405,6 +405,61 @@ def interrupted(folder):
         assert live.ends()[0] == "end\n"
 
 
+RAISES = """
+import functools, os, signal, tapedeck, torch
+class Late(Exception):
+    pass
+def late(number, frame):
+    raise Late
+signal.signal(signal.SIGUSR1, late)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+recorder = tapedeck._current.recorder
+def once(name, number):
+    call = getattr(recorder, name)
+    def first(*args):
+        setattr(recorder, name, call)
+        os.kill(os.getpid(), number)
+        return call(*args)
+    setattr(recorder, name, first)
+def says(run, *args):
+    try:
+        run(*args)
+        print("nothing", flush=True)
+    except BaseException as error:
+        print(type(error).__name__, flush=True)
+x = torch.ones(3, requires_grad=True)
+opt = torch.optim.SGD([x], lr=0.1)
+x.sum().backward(); opt.step()
+says(torch.cos, x)
+once("operation", signal.SIGUSR1)
+says(torch.sin, x)
+once("flush", signal.SIGUSR1)
+says(torch.tanh, x)
+once("flush", signal.SIGINT)
+says(torch.tanh, x)
+says(torch.log, x - 5)
+says(torch.mm, torch.ones(2, 3), torch.ones(2, 3))
+"""
+
+
+def raises(folder):
+    """What a signal's handler raises reaches the program, whatever the recorder does meanwhile."""
+    with program(folder, script(folder, RAISES), options=("--stop", "op == tanh")) as live:
+        said = live.run.stdout
+        live.starts()
+        assert [said.readline() for _ in range(2)] == ["nothing\n", "Late\n"]
+        live.goes("continue")
+        assert said.readline() == "Late\n"
+        live.ask("rebreak 1 nan || error")
+        pid = live.ask("hello")["pid"]
+        live.goes("continue")
+        os.kill(pid, signal.SIGUSR1)
+        live.event("stopped")
+        os.kill(pid, signal.SIGUSR1)
+        assert [said.readline() for _ in range(3)] == ["KeyboardInterrupt\n", "Late\n", "Late\n"]
+        live.ends()
+
+
 def main():
     folder = tempfile.mkdtemp(prefix="td-live-")
     try:
@@ -418,7 +473,8 @@ def main():
                             ("the tape has all that has run where it stands", shown),
                             ("without its supervisor it goes on", alone),
                             ("a signal that ends it is on its tape", killed),
-                            ("an interrupt reaches it where it stands", interrupted)):
+                            ("an interrupt reaches it where it stands", interrupted),
+                            ("what a signal's handler raises reaches it", raises)):
             claim(text, check, folder)
     finally:
         shutil.rmtree(folder)

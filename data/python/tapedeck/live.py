@@ -51,6 +51,7 @@ class Gate:
         self.at = ctypes.byref(self.moment)
         self.outputs = ()
         self.held = None  # what the library reads, until it has returned
+        self.raised = None  # in one of its call-backs, by the program's handler of a signal
         self.calls = Calls(size=ctypes.sizeof(Calls), flush=FLUSH(self.flush), read=READ(self.read),
                            output=OUTPUT(self.output))
         address = recorder.lib.live(recorder.p, ctypes.byref(self.calls))
@@ -78,21 +79,9 @@ class Gate:
 
     def after(self, func, args, out):
         """It has run, and a breakpoint asks for its numbers."""
-        r = self.recorder
         try:
-            known = r.operators[func]
-            if not known.filled:
-                return
-            self.outputs = tensors(out if isinstance(out, (list, tuple)) else (out,))
-            for i in known.writes:
-                value = args[i] if i < len(args) else ()
-                for tensor in tensors(value if isinstance(value, (list, tuple)) else (value,)):
-                    if not any(tensor is t for t in self.outputs):
-                        self.outputs.append(tensor)
-            self.moment.iteration, self.moment.n_events = self.number()
-            self.wait(AFTER)
-        except Exception as error:
-            r.mistake("the gate", error)
+            if self.find_outputs(func, args, out):
+                self.wait(AFTER)
         finally:
             self.outputs = ()
 
@@ -100,12 +89,14 @@ class Gate:
         if not self.is_live:
             return
         try:
-            if self.find(func, args, sys._getframe(2)):
-                lines = str(error).splitlines() or [type(error).__name__]
-                self.moment.error = lines[0].encode(errors="replace")[:400]
-                self.wait(FAILED)
+            if not self.find(func, args, sys._getframe(2)):
+                return
+            lines = str(error).splitlines() or [type(error).__name__]
+            self.moment.error = lines[0].encode(errors="replace")[:400]
         except Exception as mistake:
             self.recorder.mistake("the gate", mistake)
+            return
+        self.wait(FAILED)
 
     # ------------------------------------------------------------------------- where it is
 
@@ -143,13 +134,36 @@ class Gate:
                 phase = L.UPDATE
         return phase, layer
 
+    def find_outputs(self, func, args, out):
+        """What it has made, and where it wrote; False: nothing with numbers."""
+        r = self.recorder
+        try:
+            known = r.operators[func]
+            if not known.filled:
+                return False
+            self.outputs = tensors(out if isinstance(out, (list, tuple)) else (out,))
+            for i in known.writes:
+                value = args[i] if i < len(args) else ()
+                for tensor in tensors(value if isinstance(value, (list, tuple)) else (value,)):
+                    if not any(tensor is t for t in self.outputs):
+                        self.outputs.append(tensor)
+            self.moment.iteration, self.moment.n_events = self.number()
+        except Exception as error:
+            r.mistake("the gate", error)
+            return False
+        return True
+
     def wait(self, when):
         """Where the program stands.  A signal's handler runs in between, and may raise."""
         r = self.recorder
         self.moment.when = when
+        stands = INTERRUPTED
         try:
-            while r.lib.gate(r.p, self.at) == INTERRUPTED:
-                pass
+            while stands == INTERRUPTED:
+                stands = r.lib.gate(r.p, self.at)
+                raised, self.raised = self.raised, None
+                if raised is not None:
+                    raise raised
         except BaseException:
             r.lib.gate(r.p, None)
             raise
@@ -158,24 +172,37 @@ class Gate:
 
     # --------------------------------------------------------------------- the library's calls
 
-    def flush(self, user):
-        """All that has happened is said, so that whoever looks at the tape sees it."""
-        r = self.recorder
+    def kept(self, what, call):
+        """Nothing can be raised through the library: what is not the recorder's own mistake waits."""
         try:
-            if not r.begun:
-                r.drop_before()
-                return
-            if not r.open:
-                r.begin(now())
-            r.flush()
-        except Exception as error:
-            r.mistake("the gate", error)
+            try:
+                return call()
+            except Exception as error:
+                self.recorder.mistake(what, error)
+        except BaseException as error:
+            self.raised = error
+        return 0
+
+    def flush(self, user):
+        return self.kept("the gate", self.say_all)
 
     def read(self, user, variable, address):
-        return self.give(address, lambda array: self.tensor(variable, array.dtype))
+        return self.kept("reading an array", lambda: self.give(
+            address, lambda array: self.tensor(variable, array.dtype)))
 
     def output(self, user, i, address):
-        return i < len(self.outputs) and self.give(address, lambda array: self.outputs[i])
+        return i < len(self.outputs) and self.kept("reading an array", lambda: self.give(
+            address, lambda array: self.outputs[i]))
+
+    def say_all(self):
+        """All that has happened is said, so that whoever looks at the tape sees it."""
+        r = self.recorder
+        if not r.begun:
+            r.drop_before()
+            return
+        if not r.open:
+            r.begin(now())
+        r.flush()
 
     def tensor(self, variable, dtype):
         """The tensor that the tape calls so, if it is alive: in the program's hands or in autograd's."""
@@ -215,9 +242,6 @@ class Gate:
                 array.data = dense.data_ptr()
                 self.held = dense
             return 1
-        except Exception as error:
-            r.mistake("reading an array", error)
-            return 0
         finally:
             r.on = on
 

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: MIT
 """
 import os
+import signal
 import sys
 
 import torch
@@ -59,6 +60,20 @@ def is_twin(node, plain):
     is taken only where the names agree."""
     name = node.rsplit("::", 1)[-1].split("Backward")[0].replace("_", "").lower()
     return bool(name) and (plain.startswith(name) or name.startswith(plain))
+
+
+def is_of_handler(error):
+    """Whether it was raised in a handler of a signal: they run between any two steps of Python."""
+    codes = set()
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        if callable(handler):
+            handler = getattr(handler, "func", handler)  # of functools.partial
+            codes.add(getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None))
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code not in codes:
+        trace = trace.tb_next
+    return trace is not None
 
 
 class Places:

@@ -70,10 +70,10 @@ class Patches:
                 return call(module, *args, **kwargs)
             depth = len(recorder.stack)
             try:
-                recorder.enter(module)
-            except Exception as error:
-                recorder.mistake("a layer", error)
-            try:
+                try:
+                    recorder.enter(module)
+                except Exception as error:
+                    recorder.mistake("a layer", error)
                 return call(module, *args, **kwargs)
             finally:
                 while len(recorder.stack) > depth:

@@ -167,6 +167,9 @@ class Recorder:
     # ------------------------------------------------------------------------- operators
 
     def mistake(self, what, error):
+        """The program does not see it; what a signal's handler has raised meanwhile is the program's."""
+        if names.is_of_handler(error):
+            raise error
         self.mistakes += 1
         if self.mistakes == 1:
             self.first_mistake = "%s: %s: %s" % (what, type(error).__name__, error)
@@ -274,11 +277,9 @@ class Recorder:
                 text = self.text(names.attributes(known, rest))
                 if len(known.texts) < 4096:
                     known.texts[key] = text
+        # at once: a signal's handler may raise in between
         w += (L.OPERATION, 13 + len(ins) + len(outs), known.number, phase, place, layer, flags, 0, text,
-              twin, start, end, len(ins))
-        w += ins
-        for _, variable in outs:
-            w.append(variable)
+              twin, start, end, len(ins), *ins, *[variable for _, variable in outs])
         self.event += 1
         if self.stats and known.filled:
             for tensor, variable in outs:
@@ -458,9 +459,7 @@ class Recorder:
             ndim = 8
         self.words += (L.VARIABLE, 15 + ndim + len(strides), variable, number, offset, 0,
                        DTYPES.get(tensor.dtype, L.NO_DTYPE), category, flags, 0, name, layer, 0, whole,
-                       ndim)
-        self.words += shape
-        self.words += strides
+                       ndim, *shape, *strides)
         if flags:
             self.parameters[variable] = (flags, category, name, layer, whole)
             self.update_layers[variable] = layer
