@@ -405,6 +405,25 @@ def interrupted(folder):
         assert live.ends()[0] == "end\n"
 
 
+def inference(folder):
+    """Of a tensor of inference mode, which counts no versions, the numbers are read all the same."""
+    text = """
+import tapedeck, torch
+x = torch.ones(3, requires_grad=True)
+opt = torch.optim.SGD([x], lr=0.1)
+x.sum().backward(); opt.step()
+with torch.inference_mode():
+    y = torch.arange(3.0) + 1
+    print(tapedeck._current.recorder.var(y), flush=True)
+    y.tanh()
+"""
+    with program(folder, script(folder, text), options=("--stop", "op == tanh")) as live:
+        live.starts()
+        assert live.read(int(live.run.stdout.readline())) == ([3], [1.0, 2.0, 3.0])
+        live.ask("continue")
+        live.ends()
+
+
 RAISES = """
 import functools, os, signal, tapedeck, torch
 class Late(Exception):
@@ -470,6 +489,7 @@ def main():
                             ("--break says where and why, and ends it", exits),
                             ("what is read are PyTorch's numbers", reads),
                             ("what autograd alone holds is read, too", saved),
+                            ("what inference mode made is read, too", inference),
                             ("the tape has all that has run where it stands", shown),
                             ("without its supervisor it goes on", alone),
                             ("a signal that ends it is on its tape", killed),

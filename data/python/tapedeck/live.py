@@ -237,7 +237,7 @@ class Gate:
                 array.ndim = len(shape)
                 for d, n in enumerate(shape):
                     array.dims[d] = n
-                array.version = tensor._version
+                array.version = 0 if tensor.is_inference() else tensor._version
                 array.bytes = dense.numel() * dense.element_size()
                 array.data = dense.data_ptr()
                 self.held = dense
