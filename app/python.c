@@ -69,7 +69,7 @@ td_run_python (const TdSupervisorOptions *options)
   const char *head[12] = { python != NULL && *python != '\0' ? python : "python3", "-m",
                            "tapedeck", "--level", td_tape_level_name (options->level) };
   TdSupervisorOptions o = *options;
-  char budget[32], **args;
+  char budget[32], *tape, **args;
   size_t n = 5, n_own = 0;
   int status;
 
@@ -85,8 +85,9 @@ td_run_python (const TdSupervisorOptions *options)
     return TD_EXIT_NOT_FOUND;
   if (o.overwrite)
     head[n++] = "-f";
-  head[n++] = "-o";
-  head[n++] = o.own_tape;
+  if (asprintf (&tape, "--tape=%s", o.own_tape) < 0) /* in one: it may begin with a dash */
+    return TD_EXIT_USAGE;
+  head[n++] = tape;
   snprintf (budget, sizeof budget, "%" PRIu64, o.budget_bytes);
   head[n++] = "--tape-budget";
   head[n++] = budget;
@@ -94,7 +95,10 @@ td_run_python (const TdSupervisorOptions *options)
     n_own++;
   args = calloc (n + n_own + 2, sizeof *args);
   if (args == NULL)
-    return TD_EXIT_USAGE;
+    {
+      free (tape);
+      return TD_EXIT_USAGE;
+    }
   for (size_t i = 0; i < n; i++)
     args[i] = (char *)(uintptr_t)head[i];
   args[n] = (char *)(uintptr_t) "--"; /* a script's name may look like an option */
@@ -103,5 +107,6 @@ td_run_python (const TdSupervisorOptions *options)
   o.program = args[0];
   status = td_supervise (&o);
   free (args);
+  free (tape);
   return status;
 }

@@ -206,7 +206,8 @@ start_model (Supervisor *s)
   s->run.model_pid = s->pid;
   if (failed == 0)
     return true;
-  complain (s->options->name, strerror (failed));
+  complain (s->options->own_tape != NULL ? s->options->program : s->options->name,
+            strerror (failed)); /* of a script it is Python that cannot be run */
   s->ended = true;
   s->status = (failed == ENOENT ? TD_EXIT_NOT_FOUND : TD_EXIT_NOT_EXECUTABLE) << 8;
   return true; /* a run that ended at once */
@@ -337,6 +338,13 @@ loop (Supervisor *s)
     }
 }
 
+/* A script that the package does not run has had its line. */
+static bool
+is_refused (const Supervisor *s)
+{
+  return s->options->own_tape != NULL && s->recording.ring->shared->producer_pid == 0;
+}
+
 static void
 report_end (Supervisor *s)
 {
@@ -358,7 +366,7 @@ report_end (Supervisor *s)
       fprintf (stderr, "tapedeck: model ended by signal %d (%s) in %s at %s\n", sig,
                strsignal (sig), op, where);
     }
-  else if (!s->stopped_at_break && WIFEXITED (s->status)
+  else if (!s->stopped_at_break && WIFEXITED (s->status) && !is_refused (s)
            && (WEXITSTATUS (s->status) == TD_EXIT_USAGE
                || WEXITSTATUS (s->status) == TD_EXIT_BREAK))
     fprintf (stderr, "tapedeck: model exited with %d\n", WEXITSTATUS (s->status));

@@ -179,23 +179,69 @@ static void
 script__that_is_refused_leaves_an_older_tape_alone (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape");
-  TdTestChild child = TD_TEST_RUN (td_test_build ("tests/app/model-script"), "-o", tape, "--",
-                                   "train.py", "by-signal", "9");
-  char *before, *after;
+  char option[4200], *before, *after;
   size_t n_before, n_after;
+  TdTestChild child;
 
   (void)state;
+  snprintf (option, sizeof option, "--tape=%s", tape);
+  child = TD_TEST_RUN (td_test_build ("tests/app/model-script"), option, "--", "train.py",
+                       "by-signal", "9");
   assert_int_equal (child.signal, 9);
   td_test_child_clear (&child);
   before = td_test_read_file (tape, &n_before);
   child = run_script (tape, "by-signal", "9");
   assert_child_status (child, 2);
+  assert_string_equal (child.err, "tapedeck: exists; will not write over it\n");
   td_test_child_clear (&child);
   after = td_test_read_file (tape, &n_after);
   assert_int_equal (n_before, n_after);
   assert_memory_equal (before, after, n_before);
   free (before);
   free (after);
+}
+
+static void
+script__may_end_with_2_which_is_said (void **state)
+{
+  TdTestChild child = run_script (td_test_tmp ("t.tdtape"), "with-end", "2");
+
+  (void)state;
+  assert_child_status (child, 2);
+  assert_string_equal (child.err, "tapedeck: model exited with 2\n");
+  td_test_child_clear (&child);
+}
+
+/* The package has to take it for a name, not for an option: it is one argument. */
+static void
+tape__may_have_a_name_that_begins_with_a_dash (void **state)
+{
+  TdTestChild child;
+
+  (void)state;
+  td_test_write_file (td_test_tmp ("train.py"), "", 0);
+  child
+      = td_test_shell ("cd '%s' && TAPEDECK_PYTHON='%s' '%s' run -o -f train.py with-end 0 && "
+                       "test -s ./-f",
+                       td_test_tmp (""), td_test_build ("tests/app/model-script"), tapedeck ());
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
+static void
+python__that_is_missing_is_named (void **state)
+{
+  const char *script = td_test_tmp ("train.py");
+  const char *const argv[] = { tapedeck (), "run", script, NULL };
+  const char *const env[] = { "TAPEDECK_PYTHON=no-such-python", NULL };
+  TdTestChild child;
+
+  (void)state;
+  td_test_write_file (script, "", 0);
+  child = td_test_run (argv, NULL, env);
+  assert_child_status (child, 127);
+  assert_string_equal (child.err, "tapedeck: no-such-python: No such file or directory\n");
+  td_test_child_clear (&child);
 }
 
 int
@@ -207,6 +253,9 @@ main (void)
     td_test (script__may_take_its_time_over_sigterm),
     td_test (script__that_has_ended_is_not_ended_again),
     td_test (script__that_is_refused_leaves_an_older_tape_alone),
+    td_test (script__may_end_with_2_which_is_said),
+    td_test (tape__may_have_a_name_that_begins_with_a_dash),
+    td_test (python__that_is_missing_is_named),
   };
 
   return cmocka_run_group_tests_name ("script", tests, NULL, NULL);

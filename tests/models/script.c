@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 static TdProducer *producer;
+static int control = -1; /* to the supervisor */
 
 /* --------------------------------------------------------------------------- recording */
 
@@ -23,6 +24,39 @@ run_operation (uint32_t kind)
   const TdProducerOperation op = { .size = sizeof op, .kind = kind };
 
   td_producer_operation (producer, &op);
+}
+
+static void
+flush (void *user)
+{
+  (void)user;
+}
+
+static int
+read_variable (void *user, uint64_t variable, TdProducerArray *array)
+{
+  (void)user;
+  (void)variable;
+  (void)array;
+  return 0;
+}
+
+static int
+read_output (void *user, uint32_t i, TdProducerArray *array)
+{
+  return read_variable (user, i, array);
+}
+
+static void
+listen_to_supervisor (void)
+{
+  const TdProducerCalls calls
+      = { .size = sizeof calls, .flush = flush, .read = read_variable, .output = read_output };
+  const char *fd = getenv ("TAPEDECK_CONTROL");
+
+  if (fd != NULL)
+    control = atoi (fd);
+  td_producer_live (producer, &calls);
 }
 
 static bool
@@ -39,6 +73,7 @@ record (const char *tape, bool overwrite)
       fprintf (stderr, "tapedeck: %s\n", error);
       return false;
     }
+  listen_to_supervisor ();
   kind = td_producer_kind (producer, "relu", NULL, NULL);
   td_producer_begin (producer, 0, 0);
   run_operation (kind);
@@ -129,13 +164,12 @@ while_the_supervisor_sleeps (const char *status)
 {
   static const char stopped[]
       = "! {\"event\":\"stopped\",\"reason\":\"relu\",\"where\":\"train.py:1\"}";
-  const char *control = getenv ("TAPEDECK_CONTROL");
   const pid_t supervisor = getppid (), self = getpid ();
 
   kill (supervisor, SIGSTOP);
   while (!has_state (supervisor, 'T'))
     usleep (1000);
-  (void)!write (control != NULL ? atoi (control) : -1, stopped, sizeof stopped - 1);
+  (void)!write (control, stopped, sizeof stopped - 1);
   if (fork () != 0)
     _exit (atoi (status));
   while (!has_state (self, 'Z'))
@@ -165,8 +199,8 @@ main (int argc, char **argv)
   int i = 1;
 
   for (; i < argc && strcmp (argv[i], "--") != 0; i++)
-    if (strcmp (argv[i], "-o") == 0)
-      tape = argv[++i];
+    if (strncmp (argv[i], "--tape=", 7) == 0)
+      tape = argv[i] + 7;
     else if (strcmp (argv[i], "-f") == 0)
       overwrite = true;
   if (tape == NULL || i + 3 >= argc)
