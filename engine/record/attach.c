@@ -17,7 +17,6 @@
 #include "agent/agent.h"
 #include "recorder.h"
 
-#include <fcntl.h>
 #if defined(__GLIBC__)
 #include <gnu/libc-version.h>
 #endif
@@ -38,18 +37,6 @@ take (const char *name)
   return copy;
 }
 
-static int
-take_fd (const char *name)
-{
-  char *text = take (name), *end;
-  long fd = text != NULL ? strtol (text, &end, 10) : -1;
-
-  if (text == NULL || *end != '\0' || fd < 0 || fcntl ((int)fd, F_SETFD, FD_CLOEXEC) != 0)
-    fd = -1;
-  free (text);
-  return (int)fd;
-}
-
 static uint32_t
 level_of (const char *name)
 {
@@ -58,16 +45,6 @@ level_of (const char *name)
     if (strcmp (name, td_tape_level_name (level)) == 0)
       return level;
   return TD_TAPE_LEVEL_GRAPH;
-}
-
-/* Become the ring's one producer; false if another process is, or was. */
-static bool
-claim (TdRing *ring)
-{
-  int32_t nobody = 0;
-
-  return __atomic_compare_exchange_n (&ring->shared->producer_pid, &nobody, (int32_t)getpid (),
-                                      false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 /* A forked child of the model shares the ring's memory: it must not write there. */
@@ -169,7 +146,8 @@ td__record_attach (void)
   char *tape = take ("TAPEDECK_TAPE"), *level = take ("TAPEDECK_LEVEL"),
        *record = take ("TAPEDECK_RECORD"), *breaks = take ("TAPEDECK_BREAK"),
        *times = take ("TAPEDECK_DEVICE_TIMES"), *keyframes = take ("TAPEDECK_KEYFRAMES");
-  int ring_fd = take_fd ("TAPEDECK_RING"), control_fd = take_fd ("TAPEDECK_CONTROL");
+  int ring_fd = td__control_take_fd ("TAPEDECK_RING"),
+      control_fd = td__control_take_fd ("TAPEDECK_CONTROL");
   char error[256];
   TdRing *ring;
 
@@ -177,15 +155,14 @@ td__record_attach (void)
     goto out; /* td_init was called before */
   if (ring_fd >= 0)
     {
-      ring = td_ring_open_fd (ring_fd, error, sizeof error);
-      if (ring == NULL)
+      ring = td_ring_claim (ring_fd, error, sizeof error);
+      if (ring == NULL && *error != '\0') /* nor is the socket ours */
         fprintf (stderr, "tapedeck: the recorder's ring: %s; the program runs unrecorded\n",
                  error);
-      else if (!claim (ring))
+      else if (ring == NULL)
         {
           fprintf (stderr, "tapedeck: another program of this run has the recorder; this one "
                            "runs unrecorded\n");
-          td_ring_free (ring);
           if (control_fd >= 0)
             close (control_fd);
         }

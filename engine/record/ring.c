@@ -238,6 +238,28 @@ td_ring_produce (TdRing *ring)
   ring->shared->producer_pid = (int32_t)getpid ();
 }
 
+TdRing *
+td_ring_claim (int fd, char *error, size_t n)
+{
+  int32_t nobody = 0;
+  const int own = fcntl (fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  TdRing *ring;
+
+  if (own < 0)
+    return failed (error, n, "cannot read the ring", NULL, 0, -1);
+  ring = td_ring_open_fd (own, error, n);
+  if (ring == NULL)
+    return NULL;
+  close (fd);
+  if (__atomic_compare_exchange_n (&ring->shared->producer_pid, &nobody, (int32_t)getpid (),
+                                   false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    return ring;
+  td_ring_free (ring);
+  if (n > 0)
+    *error = '\0';
+  return NULL;
+}
+
 void
 td_ring_consume (TdRing *ring)
 {

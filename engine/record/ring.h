@@ -153,6 +153,11 @@ TdRing *td_ring_open_fd (int fd, char *error, size_t n);
 /** Unmap; the file stays. */
 void td_ring_free (TdRing *ring);
 
+/** Become the one producer of the ring that is open as `fd`, which is taken over.
+ * Errors: NULL, one line in `error`; "": another program is it, or was.  What is no ring stays
+ * open as it is: a number that somebody left may be that of a file of the program's own. */
+TdRing *td_ring_claim (int fd, char *error, size_t n);
+
 /** Become the producer or the consumer: stores the pid of this process. */
 void td_ring_produce (TdRing *ring);
 void td_ring_consume (TdRing *ring);

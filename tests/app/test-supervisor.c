@@ -137,6 +137,23 @@ supervisor__that_is_killed_with_its_terminal_changes_no_status (void **state)
   run_assert_file_says (out, run_plain_result ());
 }
 
+/* A program that another one has started without what the environment names has files of its
+ * own under these numbers. */
+static void
+model__that_has_lost_its_supervisor_keeps_its_own_files (void **state)
+{
+  TdTestChild child
+      = td_test_shell ("cd '%s' && TAPEDECK_RING=3 TAPEDECK_CONTROL=4 '%s' files 3>a 4>b",
+                       td_test_tmp (""), td_test_build ("tests/app/model-trouble"));
+
+  (void)state;
+  assert_child_status (child, 0);
+  assert_string_equal (child.err,
+                       "tapedeck: the recorder's ring: not a ring: Invalid argument; "
+                       "the program runs unrecorded\n");
+  td_test_child_clear (&child);
+}
+
 int
 main (void)
 {
@@ -144,6 +161,7 @@ main (void)
     td_test (supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells),
     td_test (supervisor__that_is_killed_while_the_model_waits_is_told_of),
     td_test (supervisor__that_is_killed_with_its_terminal_changes_no_status),
+    td_test (model__that_has_lost_its_supervisor_keeps_its_own_files),
   };
 
   prctl (PR_SET_CHILD_SUBREAPER, 1); /* a model whose supervisor is killed becomes our child */

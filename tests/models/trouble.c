@@ -1,11 +1,12 @@
 /* Ends in the way its argument says: segv, abort, exit3, oom, nan, error, hang, spin; print:
  * leaves text in its buffer and spins; fork: a child of it computes and ends with 5; outside:
  * computes outside iterations and prints how many of 100 it ran; save: takes 3.5 s over an
- * interrupt and ends with 7; names: odd names.
+ * interrupt and ends with 7; names: odd names; files: 0 if 3 and 4 are open as they were.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,8 @@ main (int argc, char **argv)
   volatile int *nowhere = NULL;
 
   signal (SIGINT, strcmp (how, "save") == 0 ? on_interrupt : SIG_DFL);
+  if (strcmp (how, "files") == 0)
+    return fcntl (3, F_GETFD) != 0 || fcntl (4, F_GETFD) != 0;
   if (strcmp (how, "names") == 0)
     return run_names ();
   if (strcmp (how, "print") == 0)

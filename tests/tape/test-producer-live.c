@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +171,57 @@ live__without_a_supervisor_there_is_no_word (void **state)
   stop (&f);
 }
 
+/* A program that another one has started without them has files of its own there. */
+static void
+live__leaves_descriptors_of_the_program_alone (void **state)
+{
+  Live f = { .fd = -1 };
+  TdProducerCalls calls;
+  int ends[2];
+
+  (void)state;
+  start (&f, NULL, true);
+  assert_int_equal (pipe (ends), 0);
+  put_fd ("TAPEDECK_RING", ends[0]);
+  put_fd ("TAPEDECK_CONTROL", ends[1]);
+  calls = calls_of (&f);
+  assert_null (td_producer_live (f.p, &calls));
+  assert_null (getenv ("TAPEDECK_RING"));
+  assert_null (getenv ("TAPEDECK_CONTROL"));
+  for (int i = 0; i < 2; i++)
+    {
+      assert_int_equal (fcntl (ends[i], F_GETFD), 0);
+      close (ends[i]);
+    }
+  stop (&f);
+}
+
+/* The first program of a run has the supervisor. */
+static void
+live__of_a_second_program_closes_what_it_was_left (void **state)
+{
+  Live first = { 0 }, f = { .fd = -1 };
+  TdProducerCalls calls;
+  int pair[2], ring;
+
+  (void)state;
+  start (&first, "", false);
+  ring = dup (first.ring->fd);
+  assert_int_equal (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+  td_producer_free (first.p);
+  first.p = NULL;
+  start (&f, NULL, true);
+  put_fd ("TAPEDECK_RING", ring);
+  put_fd ("TAPEDECK_CONTROL", pair[1]);
+  calls = calls_of (&f);
+  assert_null (td_producer_live (f.p, &calls));
+  assert_int_equal (fcntl (ring, F_GETFD), -1);
+  assert_int_equal (fcntl (pair[1], F_GETFD), -1);
+  close (pair[0]);
+  stop (&f);
+  stop (&first);
+}
+
 static void
 live__stops_is_read_and_goes_on (void **state)
 {
@@ -279,6 +331,8 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (live__without_a_supervisor_there_is_no_word),
+    td_test (live__leaves_descriptors_of_the_program_alone),
+    td_test (live__of_a_second_program_closes_what_it_was_left),
     td_test (live__stops_is_read_and_goes_on),
     td_test (live__looks_at_numbers_where_a_breakpoint_asks),
     td_test (live__goes_on_when_its_supervisor_is_gone),

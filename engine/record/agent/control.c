@@ -7,6 +7,8 @@
 #include "td-tape.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -491,6 +493,19 @@ td__control_step_ends (const TdControl *c, const TdControlPlace *e, int64_t iter
 
 /* ------------------------------------------------------------------- beginning and end */
 
+int
+td__control_take_fd (const char *name)
+{
+  const char *text = getenv (name);
+  char *end;
+  long fd = text != NULL && *text != '\0' ? strtol (text, &end, 10) : -1;
+
+  if (fd < 0 || fd > INT_MAX || *end != '\0' || fcntl ((int)fd, F_GETFD) < 0)
+    fd = -1;
+  unsetenv (name);
+  return (int)fd;
+}
+
 void
 td__control_begin (TdControl *c, const TdControlKind *kind, TdControlPage *page, int fd,
                    const char *breaks)
@@ -500,6 +515,7 @@ td__control_begin (TdControl *c, const TdControlKind *kind, TdControlPage *page,
   c->kind = kind;
   c->page = page;
   c->fd = fd;
+  fcntl (fd, F_SETFD, FD_CLOEXEC);
   c->next_break_id = 1;
   while (breaks != NULL && *breaks != '\0')
     {

@@ -100,6 +100,11 @@ typedef struct
       *failed; /**< iteration and event of what failed, when that is not here; or NULL */
 } TdControlStop;
 
+/** Take what the supervisor left in the environment, so that whoever the program starts is not
+ * taken for it: the number of a descriptor that is open, which may still be the program's own;
+ * -1: none. */
+int td__control_take_fd (const char *name);
+
 /** Begin, with breakpoints, one a line, or NULL; what is none of them is said on stderr.
  * Borrowed: the page.  Owner: takes fd. */
 void td__control_begin (TdControl *c, const TdControlKind *kind, TdControlPage *page, int fd,

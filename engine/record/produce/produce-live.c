@@ -7,7 +7,6 @@
 #include "dtype.h"
 #include "json-line.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -427,43 +426,13 @@ td_producer_gate (TdProducer *p, const TdProducerMoment *moment)
 
 /* -------------------------------------------------------------------- beginning and end */
 
-/* What the supervisor left; whoever the program starts is not taken for it. */
-static int
-take_fd (const char *name)
-{
-  const char *text = getenv (name);
-  char *end;
-  long fd = text != NULL && *text != '\0' ? strtol (text, &end, 10) : -1;
-
-  if (fd < 0 || *end != '\0' || fcntl ((int)fd, F_SETFD, FD_CLOEXEC) != 0)
-    fd = -1;
-  unsetenv (name);
-  return (int)fd;
-}
-
-/* The ring, if no other program has it. */
-static TdRing *
-take_ring (int fd)
-{
-  int32_t nobody = 0;
-  char error[256];
-  TdRing *ring = fd >= 0 ? td_ring_open_fd (fd, error, sizeof error) : NULL;
-
-  if (ring != NULL
-      && !__atomic_compare_exchange_n (&ring->shared->producer_pid, &nobody, (int32_t)getpid (),
-                                       false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-    {
-      td_ring_free (ring);
-      ring = NULL;
-    }
-  return ring;
-}
-
 static ProducerLive *
 live_new (TdProducer *p, const TdProducerCalls *calls)
 {
-  const int ring_fd = take_fd ("TAPEDECK_RING"), fd = take_fd ("TAPEDECK_CONTROL");
-  TdRing *ring = fd >= 0 ? take_ring (ring_fd) : NULL;
+  const int ring_fd = td__control_take_fd ("TAPEDECK_RING"),
+            fd = td__control_take_fd ("TAPEDECK_CONTROL");
+  char error[256] = "?";
+  TdRing *ring = fd >= 0 && ring_fd >= 0 ? td_ring_claim (ring_fd, error, sizeof error) : NULL;
   ProducerLive *l = ring != NULL ? calloc (1, sizeof *l) : NULL;
 
   if (l != NULL)
@@ -476,7 +445,7 @@ live_new (TdProducer *p, const TdProducerCalls *calls)
                          (TdControlPage *)(void *)((char *)ring->shared + TD_CONTROL_OFFSET),
                          fd, getenv ("TAPEDECK_BREAK"));
     }
-  else if (fd >= 0)
+  else if (ring != NULL || *error == '\0') /* else it is the program's own */
     {
       td_ring_free (ring);
       close (fd);
