@@ -318,6 +318,8 @@ feed_iteration_end (TdAssembler *a, const TdRawHead *head)
 {
   uint64_t ticks = ((const TdRawIterationEnd *)head)->ticks;
 
+  if (a->state.in_iteration && (head->flags & TD_RAW_WAS_OUTSIDE) != 0)
+    a->flags |= TD_TAPE_ITERATION_OUTSIDE;
   a->waits = a->state.in_iteration && (head->flags & TD_RAW_ANSWERS_TO_COME) != 0;
   a->waits_since = ticks;
   if (!a->waits)

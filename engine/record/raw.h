@@ -160,10 +160,11 @@ typedef struct
 
 enum
 {
-  TD_RAW_ANSWERS_TO_COME = 1 << 0
+  TD_RAW_ANSWERS_TO_COME = 1 << 0,
+  TD_RAW_WAS_OUTSIDE = 1 << 1 /* as TD_RAW_OUTSIDE, of which nobody knew when it began */
 };
 
-/** ITERATION_END: flags TD_RAW_ANSWERS_TO_COME. */
+/** ITERATION_END: flags TD_RAW_ANSWERS_TO_COME, TD_RAW_WAS_OUTSIDE. */
 typedef struct
 {
   TdRawHead head;

@@ -342,6 +342,41 @@ producer__takes_a_row_of_words (void **state)
   td_tape_reader_free (r);
 }
 
+/* Only at its end is it known that no step follows; a part of it may be on the tape by then. */
+static void
+producer__says_at_an_end_that_it_was_work_outside (void **state)
+{
+  static const int64_t ends[][5] = {
+    { TD_PRODUCER_WORD_END, 3, 0 },
+    { TD_PRODUCER_WORD_END, 4, 0, 0 },
+    { TD_PRODUCER_WORD_END, 4, 0, 1 },
+  };
+  TdTapeSummaries s;
+  Fixture f;
+  TdTapeReader *r;
+
+  (void)state;
+  open_tape (&f);
+  must (&f, td_producer_end_iteration (f.p, 0));
+  for (int i = 0; i < 3; i++)
+    {
+      must (&f, td_producer_begin (f.p, 0, 0));
+      must (&f, td_producer_words (f.p, ends[i], (uint64_t)ends[i][1]));
+    }
+  must (&f, td_producer_begin (f.p, 0, 0));
+  assert_int_equal (
+      td_producer_words (f.p, (const int64_t[]){ TD_PRODUCER_WORD_END, 5, 0, 1, 1 }, 5),
+      TD_PRODUCER_WRONG);
+  assert_contains (td_producer_error (f.p), "another number of words");
+  must (&f, td_producer_end_iteration (f.p, 0));
+  r = close_tape (&f);
+  s = td_tape_reader_summaries (r);
+  assert_int_equal (s.n, 5);
+  for (int i = 0; i < 5; i++)
+    assert_int_equal ((s.rows[i].flags & TD_TAPE_ITERATION_OUTSIDE) != 0, i == 3);
+  td_tape_reader_free (r);
+}
+
 /* ------------------------------------------------------------------- what makes no sense */
 
 typedef TdProducerStatus (*Mistake) (Fixture *f);
@@ -667,6 +702,7 @@ main (void)
     td_test (producer__says_views_and_their_layout),
     td_test (producer__says_what_outlives_its_iteration),
     td_test (producer__takes_a_row_of_words),
+    td_test (producer__says_at_an_end_that_it_was_work_outside),
     td_test (producer__refuses_what_makes_no_sense),
     td_test (producer__is_the_only_one_that_writes_to_its_tape),
     td_test (producer__answers_without_a_tape),

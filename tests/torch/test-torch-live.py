@@ -21,6 +21,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 tapedeck, producer, package = map(os.path.abspath, sys.argv[1:4])
+OUTSIDE = 1 << 6  # of an iteration's flags
 FORMATS = {"f32": "f", "f64": "d", "i64": "q"}
 claims = []
 
@@ -424,6 +425,26 @@ with torch.inference_mode():
         live.ends()
 
 
+def outside(folder):
+    """What runs after the last step is work outside, also where it has stood and been read."""
+    text = """
+import tapedeck, torch
+x = torch.ones(3, requires_grad=True)
+opt = torch.optim.SGD([x], lr=0.1)
+x.sum().backward(); opt.step()
+y = x.detach() + 1
+print(tapedeck._current.recorder.var(y), flush=True)
+y.tanh()
+"""
+    with program(folder, script(folder, text), options=("--stop", "op == tanh")) as live:
+        live.starts()
+        live.read(int(live.run.stdout.readline()))
+        live.ask("continue")
+        live.ends()
+    flags = [row["flags"] & OUTSIDE for row in cat(live.tape) if row["record"] == "iteration"]
+    assert flags == [0, OUTSIDE], flags
+
+
 RAISES = """
 import functools, os, signal, tapedeck, torch
 class Late(Exception):
@@ -491,6 +512,7 @@ def main():
                             ("what autograd alone holds is read, too", saved),
                             ("what inference mode made is read, too", inference),
                             ("the tape has all that has run where it stands", shown),
+                            ("work outside is marked so, stopped or not", outside),
                             ("without its supervisor it goes on", alone),
                             ("a signal that ends it is on its tape", killed),
                             ("an interrupt reaches it where it stands", interrupted),

@@ -132,7 +132,6 @@ class Recorder:
         self.next_variable = self.next_storage = 1
         self.open = self.forwarded = self.stepped = False
         self.begun = False  # a layer has been called, or a step taken: before that there are no iterations
-        self.begin_at = -1
         self.first = 1  # variable of the open iteration
         self.event = 0
         self.n_begun = 0  # iterations
@@ -617,7 +616,6 @@ class Recorder:
     # ------------------------------------------------------------------------ iterations
 
     def begin(self, start):
-        self.begin_at = len(self.words)
         self.words += (L.BEGIN, 5, start, 0, 0)
         self.open = True
         self.n_begun += 1
@@ -672,9 +670,7 @@ class Recorder:
             if expired(cdata):
                 self.look_at(cdata)
         self.forget_old()
-        if outside and self.begin_at >= 0:
-            self.words[self.begin_at + 4] = 1
-        self.words += (L.END, 3, now())
+        self.words += (L.END, 4, now(), int(outside))
         self.open = False
         self.flush()
 
@@ -698,7 +694,6 @@ class Recorder:
         row = array.array("q", self.words)
         self.words.clear()
         self.slots.clear()
-        self.begin_at = -1
         status = self.lib.words(self.p, row.buffer_info()[0], len(row))
         if status == L.OK:
             return

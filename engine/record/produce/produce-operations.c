@@ -16,7 +16,8 @@ end_iteration (TdProducer *p, uint64_t time_ns)
   /* Work outside goes up to the program's end, where everything is given up. */
   if (!p->outside)
     td__producer_mark (p);
-  end = td__producer_record (p, TD_RAW_ITERATION_END, 0, sizeof *end);
+  end = td__producer_record (p, TD_RAW_ITERATION_END, p->outside ? TD_RAW_WAS_OUTSIDE : 0,
+                             sizeof *end);
   if (end == NULL)
     return TD_PRODUCER_MEMORY;
   end->ticks = td__producer_ticks (time_ns);
@@ -65,7 +66,7 @@ td_producer_begin (TdProducer *p, uint32_t label, uint64_t time_ns)
 }
 
 TdProducerStatus
-td_producer_end_iteration (TdProducer *p, uint64_t time_ns)
+td__producer_end_iteration (TdProducer *p, uint64_t time_ns, bool outside)
 {
   TdProducerStatus ready = td__producer_ready (p);
 
@@ -73,7 +74,14 @@ td_producer_end_iteration (TdProducer *p, uint64_t time_ns)
     return ready;
   if (!p->in_iteration)
     return td__producer_refuse (p, TD_PRODUCER_NOT_NOW, "end: no iteration is open");
+  p->outside = p->outside || outside;
   return end_iteration (p, time_ns);
+}
+
+TdProducerStatus
+td_producer_end_iteration (TdProducer *p, uint64_t time_ns)
+{
+  return td__producer_end_iteration (p, time_ns, false);
 }
 
 /* ------------------------------------------------------------------------- operations */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define MOST_MEASURED (1u << 22)
+#define WRONG_LENGTH "a record of its kind has another number of words"
 
 /* --------------------------------------------------------------------------- numbers */
 
@@ -204,8 +205,9 @@ take_begin (TdProducer *p, const int64_t *w, uint64_t n)
 static TdProducerStatus
 take_end (TdProducer *p, const int64_t *w, uint64_t n)
 {
-  (void)n;
-  return td_producer_end_iteration (p, (uint64_t)w[0]);
+  if (n > 2)
+    return refuse_words (p, WRONG_LENGTH);
+  return td__producer_end_iteration (p, (uint64_t)w[0], n > 1 && w[1] != 0);
 }
 
 static TdProducerStatus
@@ -327,7 +329,7 @@ static const struct
   bool more;
 } takers[TD_PRODUCER_N_WORDS] = {
   [TD_PRODUCER_WORD_BEGIN] = { take_begin, 3, false },
-  [TD_PRODUCER_WORD_END] = { take_end, 1, false },
+  [TD_PRODUCER_WORD_END] = { take_end, 1, true },
   [TD_PRODUCER_WORD_ALLOC] = { take_alloc, 5, false },
   [TD_PRODUCER_WORD_RELEASE] = { take_release, 1, false },
   [TD_PRODUCER_WORD_VARIABLE] = { take_variable, 13, true },
@@ -345,7 +347,7 @@ take (TdProducer *p, int64_t word, const int64_t *w, uint64_t n)
   if (word <= 0 || word >= TD_PRODUCER_N_WORDS)
     return refuse_words (p, "there is no such record");
   if (takers[word].more ? n < takers[word].n : n != takers[word].n)
-    return refuse_words (p, "a record of its kind has another number of words");
+    return refuse_words (p, WRONG_LENGTH);
   return takers[word].take (p, w, n);
 }
 

@@ -115,6 +115,8 @@ void td__producer_mark (TdProducer *p);
 /** The same as td_producer_begin for work outside. */
 TdProducerStatus td__producer_begin (TdProducer *p, uint32_t label, uint64_t time_ns,
                                      bool outside);
+/** The same as td_producer_end_iteration; `outside`: it has turned out to be work outside. */
+TdProducerStatus td__producer_end_iteration (TdProducer *p, uint64_t time_ns, bool outside);
 /** The same as td_producer_operation, with the attributes as one text. */
 TdProducerStatus td__producer_operation (TdProducer *p, const TdProducerOperation *op,
                                          uint32_t attributes);

@@ -189,7 +189,7 @@ TD_API TdProducerStatus td_producer_end (TdProducer *p, int status);
 typedef enum
 {
   TD_PRODUCER_WORD_BEGIN = 1, /* time_ns, label, 1 if it is work outside any iteration */
-  TD_PRODUCER_WORD_END,       /* time_ns */
+  TD_PRODUCER_WORD_END,       /* time_ns, and 1 if it was work outside, or nothing */
   TD_PRODUCER_WORD_ALLOC,     /* storage, address, bytes, category, device */
   TD_PRODUCER_WORD_RELEASE,   /* storage */
   /** id, storage, offset, version, dtype, category, flags, device, name, layer, place,
