@@ -6,15 +6,18 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "record/agent/control.h"
 #include "record/ring.h"
 #include "td-producer.h"
+#include "td-tape-reader.h"
 
 typedef struct
 {
@@ -260,6 +263,48 @@ live__stops_is_read_and_goes_on (void **state)
   stop (&f);
 }
 
+/* A stop that ends the run: the supervisor says so, and the program its last words. */
+static void
+live__that_is_to_end_has_all_on_its_tape (void **state)
+{
+  static const char *const lines[] = { "#0 end", NULL };
+  const char *tape = td_test_tmp ("live.tdtape");
+  const pid_t pid = fork ();
+  const TdTapeIteration *it;
+  const TdTapeEnd *end;
+  TdTapeReader *r;
+  uint64_t bytes = 0;
+  char error[256];
+  int status;
+
+  (void)state;
+  if (pid == 0)
+    {
+      Live f = { .lines = lines };
+
+      start (&f, "op == relu", false);
+      td_producer_alloc (f.p, 5, 0x1000, 4096, TD_TAPE_CATEGORY_OTHER, 0);
+      td_producer_gate (f.p, &f.moment);
+      _exit (1);
+    }
+  assert_int_equal (waitpid (pid, &status, 0), pid);
+  assert_true (WIFSIGNALED (status));
+  assert_int_equal (WTERMSIG (status), SIGKILL);
+  r = td_tape_reader_open (tape, error, sizeof error);
+  assert_non_null (r);
+  end = td_tape_reader_end (r);
+  assert_non_null (end);
+  assert_int_equal (end->signal, SIGKILL);
+  assert_int_equal (end->by, 1);
+  it = td_tape_iteration_load (r, 0, error, sizeof error);
+  assert_non_null (it);
+  for (uint32_t i = 0; i < it->n_memory; i++)
+    bytes += it->memory[i].bytes;
+  assert_int_equal (bytes, 4096);
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
+}
+
 static void
 live__looks_at_numbers_where_a_breakpoint_asks (void **state)
 {
@@ -334,6 +379,7 @@ main (void)
     td_test (live__leaves_descriptors_of_the_program_alone),
     td_test (live__of_a_second_program_closes_what_it_was_left),
     td_test (live__stops_is_read_and_goes_on),
+    td_test (live__that_is_to_end_has_all_on_its_tape),
     td_test (live__looks_at_numbers_where_a_breakpoint_asks),
     td_test (live__goes_on_when_its_supervisor_is_gone),
     td_test (live__what_makes_no_sense_is_refused),

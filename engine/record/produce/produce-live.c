@@ -126,27 +126,18 @@ command_read (TdControl *c, const char *tag, const char *rest)
 static void
 end_tape (ProducerLive *l)
 {
-  TdProducer *p = l->p;
+  const TdAssembler *a = l->p->a;
   const TdRingNow *last = &l->ring->shared->now;
-  TdRawExit *exit = td__producer_record (p, TD_RAW_EXIT, 0, sizeof *exit);
-  TdTapeEnd end = { .status = -1,
-                    .signal = SIGKILL,
-                    .by = 1,
-                    .last_op = td__alias (&p->a->opdefs, last->opdef).id,
-                    .last_site = td__alias (&p->a->sites, last->site).id,
-                    .last_path = td__alias (&p->a->paths, last->path).id,
-                    .last_phase = last->phase,
-                    .last_event = last->event,
-                    .iteration = last->iteration };
 
-  if (exit == NULL)
-    return;
-  exit->ticks = td__producer_ticks (0);
-  end.time_ns = exit->ticks - p->clock.mono_ns;
-  td__producer_feed (p, exit);
-  td_tape_writer_end (p->w, &end);
-  td_tape_writer_flush (p->w);
-  p->ended = true;
+  td__producer_end (l->p, (TdTapeEnd){ .status = -1,
+                                       .signal = SIGKILL,
+                                       .by = 1,
+                                       .last_op = td__alias (&a->opdefs, last->opdef).id,
+                                       .last_site = td__alias (&a->sites, last->site).id,
+                                       .last_path = td__alias (&a->paths, last->path).id,
+                                       .last_phase = last->phase,
+                                       .last_event = last->event,
+                                       .iteration = last->iteration });
 }
 
 /* The supervisor alone says so: nobody waits for a program that has stopped. */

@@ -126,5 +126,8 @@ TdProducerStatus td__producer_notice (TdProducer *p, uint32_t text);
 /** Return the number of the first `n` bytes of a text. */
 uint32_t td__producer_text_n (TdProducer *p, const char *text, size_t n);
 
+/** End the tape; the time is now. */
+TdProducerStatus td__producer_end (TdProducer *p, TdTapeEnd end);
+
 /** Nobody controls it any more. */
 void td__producer_live_end (TdProducer *p);

@@ -239,23 +239,16 @@ td_producer_free (TdProducer *p)
 }
 
 TdProducerStatus
-td_producer_end (TdProducer *p, int status)
+td__producer_end (TdProducer *p, TdTapeEnd end)
 {
-  TdProducerStatus ready = td__producer_ready (p);
-  TdTapeEnd end = { .status = status };
   TdRawExit *exit;
 
-  if (ready != TD_PRODUCER_OK)
-    return ready;
-  if (status < 0 || status > 255)
-    return td__producer_refuse (p, TD_PRODUCER_WRONG, "%d is no exit status", status);
   if (p->in_iteration)
     td__producer_flush_memory (p);
   if ((exit = td__producer_record (p, TD_RAW_EXIT, 0, sizeof *exit)) == NULL)
     return TD_PRODUCER_MEMORY;
-  exit->status = status;
+  exit->status = end.status;
   exit->ticks = clock_now ();
-  end.iteration = td_assembler_state (p->a)->iteration;
   end.time_ns = exit->ticks - p->clock.mono_ns;
   td__producer_feed (p, exit);
   td_tape_writer_end (p->w, &end);
@@ -263,6 +256,19 @@ td_producer_end (TdProducer *p, int status)
   p->in_iteration = false;
   p->ended = true;
   return TD_PRODUCER_OK;
+}
+
+TdProducerStatus
+td_producer_end (TdProducer *p, int status)
+{
+  TdProducerStatus ready = td__producer_ready (p);
+
+  if (ready != TD_PRODUCER_OK)
+    return ready;
+  if (status < 0 || status > 255)
+    return td__producer_refuse (p, TD_PRODUCER_WRONG, "%d is no exit status", status);
+  return td__producer_end (
+      p, (TdTapeEnd){ .status = status, .iteration = td_assembler_state (p->a)->iteration });
 }
 
 const char *
