@@ -289,8 +289,9 @@ opt = torch.optim.Adam(net.parameters(), lr=0.1)
 for i in range(4):
     y = net(torch.randn(2, 3).double().float())
     y.pow(2).sum().backward()
+    recorder = tapedeck._current.recorder
+    assert recorder.live_bytes == sum(storage.bytes for storage in recorder.storages.values()) > 0
     if i == 2:
-        recorder = tapedeck._current.recorder
         for t in [y] + list(net.parameters()) + [p.grad for p in net.parameters()]:
             print(json.dumps([recorder.var(t), list(t.shape), t.flatten().tolist()]), flush=True)
         half = y.half()

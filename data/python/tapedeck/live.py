@@ -116,7 +116,7 @@ class Gate:
         m.iteration, m.n_events = self.number()
         if r.hints:
             r.sweep()
-        m.live_bytes = sum(storage.bytes for storage in r.storages.values())
+        m.live_bytes = r.live_bytes
         m.error = None
         return True
 
@@ -127,8 +127,7 @@ class Gate:
         if phase == L.BACKWARD and current_node is not None:
             layer = r.twin(layer)[1]
         elif phase == L.UPDATE:
-            layers = (r.update_layers.get(r.by_id.get(id(tensor))) for tensor in tensors(args))
-            layer = next((n for n in layers if n is not None), 0)
+            layer = r.layer_of_update([r.by_id.get(id(tensor)) for tensor in tensors(args)], ())
         elif phase == L.FORWARD and known.writes and r.open and r.gradients and not known.clears:
             if r.gradients_of(tensors(args[i] for i in known.writes if i < len(args))):
                 phase = L.UPDATE

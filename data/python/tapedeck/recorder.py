@@ -112,6 +112,7 @@ class Recorder:
         self.by_id = {}  # of tensors that are alive: id -> variable
         self.refs = {}
         self.storages = {}  # by the address of the storage, which a weak reference keeps from reuse
+        self.live_bytes = 0  # of them
         self.hints = []  # storages that one of whose tensors has gone
         self.doubts = set()
         self.parameters = {}  # variable -> (flags, category, name, layer, whole name)
@@ -419,7 +420,10 @@ class Recorder:
         gone = set(storage.variables)
         for key in [k for k, v in self.by_id.items() if v in gone]:
             self.by_id.pop(key)
-        del self.storages[cdata]
+        self.remove(cdata)
+
+    def remove(self, cdata):
+        self.live_bytes -= self.storages.pop(cdata).bytes
         free_weak_ref(cdata)
 
     def allocate(self, store, cdata, category):
@@ -427,6 +431,7 @@ class Recorder:
         self.next_storage = number + 1
         store._weak_ref()
         storage = self.storages[cdata] = Storage(number, store.nbytes())
+        self.live_bytes += storage.bytes
         device = store.device
         self.words += (L.ALLOC, 7, number, store.data_ptr() if device.type != "meta" else 0,
                        store.nbytes(), category, 0 if device.type == "cpu" else (device.index or 0) + 1)
@@ -504,9 +509,8 @@ class Recorder:
                 self.parameters.pop(variable, None)
                 self.slots.pop(variable, None)
                 self.update_layers.pop(variable, None)
-            del self.storages[cdata]
             self.doubts.discard(cdata)
-            free_weak_ref(cdata)
+            self.remove(cdata)
         else:
             self.doubts.add(cdata)
 
