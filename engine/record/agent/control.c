@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "control.h"
+#include "../ring.h"
 #include "host-memory.h"
 #include "json-line.h"
 #include "td-tape.h"
@@ -25,6 +26,12 @@ enum
   MAX_WHERE = 500,
   MAX_OP = 200
 };
+
+/* Supervisor and program may be of different versions. */
+_Static_assert(sizeof (TdControlPage) == 648, "TdControlPage changed size");
+_Static_assert(sizeof (TdRingShared) <= TD_CONTROL_OFFSET, "the ring's head outgrew its part");
+_Static_assert(TD_CONTROL_OFFSET + sizeof (TdControlPage) <= TD_RING_DATA,
+               "control outgrew the ring's first page");
 
 #define LENGTH(a) (int)(sizeof (a) / sizeof ((a)[0]))
 
