@@ -27,8 +27,8 @@ entry (TdList *table, uint32_t id, size_t size)
   return (char *)table->items + (id - 1) * size;
 }
 
-static const char *
-text_of (const TdAssembler *a, uint32_t id)
+const char *
+td__assembler_text (const TdAssembler *a, uint32_t id)
 {
   const char *text = id && id <= a->texts.n ? ((char *const *)a->texts.items)[id - 1] : NULL;
 
@@ -88,30 +88,44 @@ td__feed_site (TdAssembler *a, const TdRawHead *head)
 {
   const TdTapeSite *raw = &((const TdRawSite *)head)->site;
 
-  set_alias (
-      a, &a->sites, TD_TAPE_FRAME_SITE, raw->id,
-      td_tape_writer_site (a->w, text_of (a, raw->file), raw->line, text_of (a, raw->function)),
-      td_tape_hash (td__alias (&a->strings, raw->file).hash, raw->line));
+  set_alias (a, &a->sites, TD_TAPE_FRAME_SITE, raw->id,
+             td_tape_writer_site (a->w, td__assembler_text (a, raw->file), raw->line,
+                                  td__assembler_text (a, raw->function)),
+             td_tape_hash (td__alias (&a->strings, raw->file).hash, raw->line));
   TdPlace *place = entry (&a->places, raw->id, sizeof *place);
   if (place != NULL)
     *place = (TdPlace){ raw->file, raw->line };
+}
+
+const char *
+td__assembler_op (const TdAssembler *a, uint32_t opdef)
+{
+  return opdef != 0 && opdef <= a->op_names.n
+             ? td__assembler_text (a, ((const uint32_t *)a->op_names.items)[opdef - 1])
+             : "";
+}
+
+const char *
+td__assembler_place (const TdAssembler *a, uint32_t site, uint32_t *line)
+{
+  const TdPlace *place
+      = site != 0 && site <= a->places.n ? &((const TdPlace *)a->places.items)[site - 1] : NULL;
+
+  *line = place != NULL ? place->line : 0;
+  return place != NULL ? td__assembler_text (a, place->file) : "";
 }
 
 void
 td_assembler_describe (const TdAssembler *a, const TdRingNow *now, char *op, size_t op_size,
                        char *where, size_t where_size)
 {
-  uint32_t opdef = now->opdef, site = now->site;
-  const TdPlace *place
-      = site != 0 && site <= a->places.n ? &((const TdPlace *)a->places.items)[site - 1] : NULL;
-  const char *name = opdef != 0 && opdef <= a->op_names.n
-                         ? text_of (a, ((const uint32_t *)a->op_names.items)[opdef - 1])
-                         : NULL;
-  const char *file = place != NULL ? text_of (a, place->file) : NULL;
+  uint32_t line;
+  const char *name = td__assembler_op (a, now->opdef);
+  const char *file = td__assembler_place (a, now->site, &line);
 
-  snprintf (op, op_size, "%s", name != NULL && *name != '\0' ? name : "?");
-  if (file != NULL && *file != '\0')
-    snprintf (where, where_size, "%s:%u", file, place->line);
+  snprintf (op, op_size, "%s", *name != '\0' ? name : "?");
+  if (*file != '\0')
+    snprintf (where, where_size, "%s:%u", file, line);
   else
     snprintf (where, where_size, "?");
 }
@@ -122,7 +136,8 @@ td__feed_path (TdAssembler *a, const TdRawHead *head)
   const TdTapePath *raw = &((const TdRawPath *)head)->path;
 
   set_alias (a, &a->paths, TD_TAPE_FRAME_PATH, raw->id,
-             td_tape_writer_path (a->w, text_of (a, raw->path), text_of (a, raw->link_class)),
+             td_tape_writer_path (a->w, td__assembler_text (a, raw->path),
+                                  td__assembler_text (a, raw->link_class)),
              td__alias (&a->strings, raw->path).hash);
 }
 
@@ -131,7 +146,8 @@ td__feed_info (TdAssembler *a, const TdRawHead *head)
 {
   const TdRawInfo *raw = (const TdRawInfo *)head;
 
-  td_tape_writer_info (a->w, text_of (a, raw->key), text_of (a, raw->value));
+  td_tape_writer_info (a->w, td__assembler_text (a, raw->key),
+                       td__assembler_text (a, raw->value));
 }
 
 /* Parts in order make the whole text; anything else is dropped. */
@@ -154,7 +170,8 @@ td__feed_source (TdAssembler *a, const TdRawHead *head)
   a->source_have += raw->length;
   if (a->source_have < a->source_total)
     return;
-  td_tape_writer_source (a->w, text_of (a, raw->path), a->source, (size_t)a->source_total);
+  td_tape_writer_source (a->w, td__assembler_text (a, raw->path), a->source,
+                         (size_t)a->source_total);
   free (a->source);
   a->source = NULL;
 }

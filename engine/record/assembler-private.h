@@ -258,6 +258,12 @@ struct TdAssembler
 /** Tape id and hash of an engine id. */
 TdAlias td__alias (const TdList *table, uint32_t id);
 
+/** What the program's numbers name, "" where that is not known: a text, the name of an
+ * operation, the file of a place. */
+const char *td__assembler_text (const TdAssembler *a, uint32_t id);
+const char *td__assembler_op (const TdAssembler *a, uint32_t opdef);
+const char *td__assembler_place (const TdAssembler *a, uint32_t site, uint32_t *line);
+
 /** Nanoseconds of the tape at `ticks`. */
 uint64_t td__assembler_ns (const TdAssembler *a, uint64_t ticks);
 

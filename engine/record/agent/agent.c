@@ -307,10 +307,8 @@ may_break_inside (const TdAgent *a, const TdEvent *group)
       member.site = step.site;
       member.path = step.path;
       m = moment_of (&member, &place);
-      for (int i = 0; i < a->control.n_breaks; i++)
-        if (td__break_needs_values (a->control.breaks[i])
-            && td__break_may_hold (a->control.breaks[i], &m))
-          return true;
+      if (td__control_may_hold (&a->control, &m))
+        return true;
     }
   return false;
 }
@@ -383,10 +381,7 @@ agent_error (TdAgent *a, const TdError *error, const TdAsyncFault *fault)
   TdBreakMoment m = moment_of (NULL, NULL);
   TdBreak *b;
 
-  m.failed = true;
-  b = td__control_holds (&a->control, &m, false);
-  if (b == NULL) /* "error || nan" */
-    b = td__control_holds (&a->control, &m, true);
+  b = td__control_fails (&a->control, &m);
   if (b == NULL)
     return;
   if (fault != NULL)

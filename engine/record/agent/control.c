@@ -133,6 +133,52 @@ td__control_answer_error (TdControl *c, const char *tag, const char *error)
   td__control_send (c->fd, td__json_line_error (&line, tag, error), -1);
 }
 
+size_t
+td__control_part (uint64_t total, uint64_t most)
+{
+  return (size_t)(most > 0 && most < total ? most : total);
+}
+
+int
+td__control_copy (const void *data, size_t n)
+{
+  void *to;
+  const int memory = td__control_memory (n, &to);
+
+  if (memory >= 0 && n > 0)
+    {
+      memcpy (to, data, n);
+      munmap (to, n);
+    }
+  return memory;
+}
+
+void
+td__control_answer_array (int fd, const char *tag, const TdControlArray *a, int memory)
+{
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, tag);
+
+  td__json_member_bool (json, "ok", memory >= 0);
+  if (a->op != NULL)
+    td__json_member_string (json, "op", a->op);
+  else
+    td__json_member_uint (json, "id", a->id);
+  td__json_member_string (json, "dtype", a->dtype);
+  td__json_key (json, "shape");
+  td__json_begin_array (json);
+  for (uint32_t d = 0; d < a->ndim; d++)
+    td__json_int (json, a->dims[d]);
+  td__json_end_array (json);
+  td__json_member_uint (json, "bytes", a->bytes);
+  td__json_member_uint (json, "total", a->total);
+  if (a->op == NULL)
+    td__json_member_uint (json, "version", a->version);
+  td__control_send (fd, td__json_line_end (&line), memory);
+  if (memory >= 0)
+    close (memory);
+}
+
 /* ------------------------------------------------------------------------ breakpoints */
 
 static void
@@ -197,6 +243,25 @@ td__control_holds (const TdControl *c, const TdBreakMoment *m, bool values)
     if (td__break_needs_values (c->breaks[i]) == values && td__break_holds (c->breaks[i], m))
       return c->breaks[i];
   return NULL;
+}
+
+bool
+td__control_may_hold (const TdControl *c, const TdBreakMoment *m)
+{
+  for (int i = 0; i < c->n_breaks; i++)
+    if (td__break_needs_values (c->breaks[i]) && td__break_may_hold (c->breaks[i], m))
+      return true;
+  return false;
+}
+
+TdBreak *
+td__control_fails (const TdControl *c, TdBreakMoment *m)
+{
+  TdBreak *b;
+
+  m->failed = true;
+  b = td__control_holds (c, m, false);
+  return b != NULL ? b : td__control_holds (c, m, true); /* "error || nan" */
 }
 
 void

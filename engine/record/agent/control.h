@@ -105,6 +105,18 @@ typedef struct
  * -1: none. */
 int td__control_take_fd (const char *name);
 
+/** An array that is read: of a number, or what an operation has made. */
+typedef struct
+{
+  uint64_t id;
+  const char *op; /**< NULL: it has a number and a version */
+  const char *dtype;
+  uint32_t ndim;
+  const int64_t *dims;
+  uint64_t bytes, total; /**< that are sent; that it has */
+  uint64_t version;
+} TdControlArray;
+
 /** Begin, with breakpoints, one a line, or NULL; what is none of them is said on stderr.
  * Borrowed: the page.  Owner: takes fd. */
 void td__control_begin (TdControl *c, const TdControlKind *kind, TdControlPage *page, int fd,
@@ -125,6 +137,10 @@ bool td__control_step_ends (const TdControl *c, const TdControlPlace *place, int
 /** The first breakpoint that holds, of those that look at values or of the others; NULL: none.
  */
 TdBreak *td__control_holds (const TdControl *c, const TdBreakMoment *m, bool values);
+/** Could one that looks at values hold, whatever they are?  Else nobody need look at them. */
+bool td__control_may_hold (const TdControl *c, const TdBreakMoment *m);
+/** The first that holds for a failure, which the moment is from now on; NULL: none. */
+TdBreak *td__control_fails (const TdControl *c, TdBreakMoment *m);
 /** What a value breakpoint says: "log made NaN (4 of its numbers)". */
 void td__control_describe (const TdBreakMoment *m, const char *who, char *what, size_t size);
 
@@ -136,6 +152,14 @@ bool td__control_parse_read (const char *text, uint64_t *id, uint64_t *most);
 void td__control_send (int fd, const char *text, int memory);
 /** New anonymous memory of n bytes, mapped; -1: there is none. */
 int td__control_memory (size_t n, void **bytes);
+/** The same with a copy of `data`. */
+int td__control_copy (const void *data, size_t n);
+/** How many of `total` bytes are sent where `most` are asked for; 0: all. */
+size_t td__control_part (uint64_t total, uint64_t most);
+/** Answer with an array and the memory that its bytes are in; -1: they could not be had. Owner:
+ * takes the memory. */
+void td__control_answer_array (int fd, const char *tag, const TdControlArray *array,
+                               int memory);
 void td__control_answer_ok (TdControl *c, const char *tag);
 void td__control_answer_error (TdControl *c, const char *tag, const char *error);
 /** What `read` is answered with where that does not parse. */

@@ -142,12 +142,8 @@ td__agent_inside (int fd, const char *tag, const char *arguments)
   const TdStaticTable *statics = td__engine.statics;
   char *end, text[512];
   const unsigned long long k = strtoull (arguments, &end, 10), most = strtoull (end, NULL, 10);
-  TdJsonLine line;
-  TdJsonWriter *json;
   TdInsideArray a;
   size_t bytes;
-  void *to;
-  int memory;
 
   if (statics == NULL || statics->n () == 0)
     {
@@ -164,23 +160,15 @@ td__agent_inside (int fd, const char *tag, const char *arguments)
       send_error (fd, tag, text);
       return;
     }
-  bytes = most > 0 && most < a.bytes ? (size_t)most : a.bytes;
-  memory = td__control_memory (bytes, &to);
-  if (memory >= 0 && bytes > 0)
-    {
-      memcpy (to, a.data, bytes);
-      munmap (to, bytes);
-    }
-  json = td__json_line_begin (&line, tag);
-  td__json_member_bool (json, "ok", memory >= 0);
-  td__json_member_string (json, "op", a.step.cls->name);
-  td__json_member_string (json, "dtype", td_dtype_name (a.step.dtype));
-  put_shape (json, a.step.shape);
-  td__json_member_uint (json, "bytes", bytes);
-  td__json_member_uint (json, "total", a.bytes);
-  td__control_send (fd, td__json_line_end (&line), memory);
-  if (memory >= 0)
-    close (memory);
+  bytes = td__control_part (a.bytes, most);
+  td__control_answer_array (fd, tag,
+                            &(TdControlArray){ .op = a.step.cls->name,
+                                               .dtype = td_dtype_name (a.step.dtype),
+                                               .ndim = (uint32_t)a.step.shape->ndim,
+                                               .dims = a.step.shape->dim,
+                                               .bytes = bytes,
+                                               .total = a.bytes },
+                            td__control_copy (a.data, bytes));
   free (a.data);
 }
 
@@ -190,10 +178,7 @@ td__agent_read (int fd, const char *tag, const char *arguments)
   uint64_t id, most;
   const TdNode *n;
   const TdBuffer *b;
-  TdJsonLine line;
-  TdJsonWriter *json;
   size_t bytes;
-  int memory;
 
   if (!td__control_parse_read (arguments, &id, &most))
     {
@@ -210,17 +195,14 @@ td__agent_read (int fd, const char *tag, const char *arguments)
       send_error (fd, tag, error);
       return;
     }
-  bytes = most > 0 && most < b->bytes ? (size_t)most : b->bytes;
-  memory = copy_out (n, b, bytes);
-  json = td__json_line_begin (&line, tag);
-  td__json_member_bool (json, "ok", memory >= 0);
-  td__json_member_uint (json, "id", id);
-  td__json_member_string (json, "dtype", td_dtype_name ((TdDtype)n->dtype));
-  put_shape (json, &n->shape);
-  td__json_member_uint (json, "bytes", bytes);
-  td__json_member_uint (json, "total", b->bytes);
-  td__json_member_uint (json, "version", b->version);
-  td__control_send (fd, td__json_line_end (&line), memory);
-  if (memory >= 0)
-    close (memory);
+  bytes = td__control_part (b->bytes, most);
+  td__control_answer_array (fd, tag,
+                            &(TdControlArray){ .id = id,
+                                               .dtype = td_dtype_name ((TdDtype)n->dtype),
+                                               .ndim = (uint32_t)n->shape.ndim,
+                                               .dims = n->shape.dim,
+                                               .bytes = bytes,
+                                               .total = b->bytes,
+                                               .version = b->version },
+                            copy_out (n, b, bytes));
 }

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 typedef struct ProducerLive ProducerLive;
@@ -70,37 +69,6 @@ read_variable (ProducerLive *l, uint64_t id, TdProducerArray *array)
 }
 
 static void
-answer_array (TdControl *c, const char *tag, uint64_t id, const TdProducerArray *array,
-              uint64_t most)
-{
-  const size_t bytes = most > 0 && most < array->bytes ? (size_t)most : (size_t)array->bytes;
-  TdJsonLine line;
-  TdJsonWriter *json = td__json_line_begin (&line, tag);
-  void *to;
-  const int memory = td__control_memory (bytes, &to);
-
-  if (memory >= 0 && bytes > 0)
-    {
-      memcpy (to, array->data, bytes);
-      munmap (to, bytes);
-    }
-  td__json_member_bool (json, "ok", memory >= 0);
-  td__json_member_uint (json, "id", id);
-  td__json_member_string (json, "dtype", td__dtype_short_names[array->dtype]);
-  td__json_key (json, "shape");
-  td__json_begin_array (json);
-  for (uint32_t d = 0; d < array->ndim; d++)
-    td__json_int (json, array->dims[d]);
-  td__json_end_array (json);
-  td__json_member_uint (json, "bytes", bytes);
-  td__json_member_uint (json, "total", array->bytes);
-  td__json_member_uint (json, "version", array->version);
-  td__control_send (c->fd, td__json_line_end (&line), memory);
-  if (memory >= 0)
-    close (memory);
-}
-
-static void
 command_read (TdControl *c, const char *tag, const char *rest)
 {
   ProducerLive *l = (ProducerLive *)c;
@@ -115,7 +83,17 @@ command_read (TdControl *c, const char *tag, const char *rest)
     }
   if (read_variable (l, id, &array))
     {
-      answer_array (c, tag, id, &array, most);
+      const size_t bytes = td__control_part (array.bytes, most);
+
+      td__control_answer_array (c->fd, tag,
+                                &(TdControlArray){ .id = id,
+                                                   .dtype = td__dtype_short_names[array.dtype],
+                                                   .ndim = array.ndim,
+                                                   .dims = array.dims,
+                                                   .bytes = bytes,
+                                                   .total = array.bytes,
+                                                   .version = array.version },
+                                td__control_copy (array.data, bytes));
       return;
     }
   snprintf (error, sizeof error, "array %" PRIu64 " is no longer there", id);
@@ -269,16 +247,6 @@ gate_before (ProducerLive *l)
   return stop (l, b, what);
 }
 
-/* Is it worth looking at numbers? */
-static bool
-may_hold (const TdControl *c, const TdBreakMoment *m)
-{
-  for (int i = 0; i < c->n_breaks; i++)
-    if (td__break_needs_values (c->breaks[i]) && td__break_may_hold (c->breaks[i], m))
-      return true;
-  return false;
-}
-
 static TdProducerStatus
 gate_after (ProducerLive *l)
 {
@@ -287,7 +255,7 @@ gate_after (ProducerLive *l)
   TdBreak *b;
   char what[300];
 
-  if (!may_hold (&l->control, &m))
+  if (!td__control_may_hold (&l->control, &m))
     return TD_PRODUCER_OK;
   m.after = true;
   for (uint32_t i = 0; l->calls.output (l->calls.user, i, &array) != 0; i++)
@@ -317,10 +285,7 @@ gate_failed (ProducerLive *l)
   TdBreakMoment m = break_moment (l);
   TdBreak *b;
 
-  m.failed = true;
-  b = td__control_holds (&l->control, &m, false);
-  if (b == NULL) /* "error || nan" */
-    b = td__control_holds (&l->control, &m, true);
+  b = td__control_fails (&l->control, &m);
   return b != NULL ? stop (l, b, l->moment.error != NULL ? l->moment.error : "an error")
                    : TD_PRODUCER_OK;
 }
@@ -331,35 +296,26 @@ static TdProducerStatus (*const gates[]) (ProducerLive *l) = {
   [TD_PRODUCER_FAILED] = gate_failed,
 };
 
-static const char *
-text_of (const TdProducer *p, uint32_t id)
-{
-  return id != 0 && id <= p->a->texts.n ? ((char *const *)p->a->texts.items)[id - 1] : NULL;
-}
-
 /* The names behind the moment's numbers, for breakpoints and for whoever asks. */
 static void
 find_place (ProducerLive *l)
 {
   const TdProducerMoment *m = &l->moment;
   const TdProducer *p = l->p;
-  const TdPlace *place
-      = m->place != 0 ? (const TdPlace *)p->a->places.items + (m->place - 1) : NULL;
-  const char *path = m->layer != 0 && m->layer <= p->layer_paths.n
-                         ? text_of (p, ((const uint32_t *)p->layer_paths.items)[m->layer - 1])
-                         : NULL;
+  const uint32_t path = m->layer != 0 && m->layer <= p->layer_paths.n
+                            ? ((const uint32_t *)p->layer_paths.items)[m->layer - 1]
+                            : 0;
+  uint32_t line;
+  const char *op = td__assembler_op (p->a, m->kind);
+  const char *file = td__assembler_place (p->a, m->place, &line);
   TdRingNow *now = &l->ring->shared->now;
   TdControlPage *page = l->control.page;
 
-  l->place = (TdControlPlace){
-    .op = text_of (p, ((const uint32_t *)p->a->op_names.items)[m->kind - 1]),
-    .path = path != NULL ? path : "",
-    .file = place != NULL ? text_of (p, place->file) : NULL,
-    .line = place != NULL ? (int)place->line : 0,
-    .phase = m->phase,
-  };
-  if (l->place.op == NULL)
-    l->place.op = "?";
+  l->place = (TdControlPlace){ .op = *op != '\0' ? op : "?",
+                               .path = td__assembler_text (p->a, path),
+                               .file = *file != '\0' ? file : NULL,
+                               .line = (int)line,
+                               .phase = m->phase };
   now->opdef = m->kind;
   now->site = m->place;
   now->path = m->layer;
