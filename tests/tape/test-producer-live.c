@@ -305,6 +305,26 @@ live__that_is_to_end_has_all_on_its_tape (void **state)
   td_tape_reader_free (r);
 }
 
+/* A signal that came just before it waits interrupts nothing: without one it returns as well.
+ */
+static void
+live__returns_meanwhile_so_that_handlers_run (void **state)
+{
+  Live f = { 0 };
+
+  (void)state;
+  start (&f, "op == relu", false);
+  assert_int_equal (td_producer_gate (f.p, &f.moment), TD_PRODUCER_INTERRUPTED);
+  assert_int_equal (td_producer_gate (f.p, &f.moment), TD_PRODUCER_INTERRUPTED);
+  assert_int_equal (f.n_flushes, 1);
+  assert_contains (hear (&f), "\"event\":\"stopped\"");
+  assert_string_equal (hear (&f), "");
+  say (&f, "#1 continue");
+  assert_int_equal (td_producer_gate (f.p, &f.moment), TD_PRODUCER_OK);
+  assert_string_equal (hear (&f), "#1 {\"ok\":true}");
+  stop (&f);
+}
+
 static void
 live__looks_at_numbers_where_a_breakpoint_asks (void **state)
 {
@@ -380,6 +400,7 @@ main (void)
     td_test (live__of_a_second_program_closes_what_it_was_left),
     td_test (live__stops_is_read_and_goes_on),
     td_test (live__that_is_to_end_has_all_on_its_tape),
+    td_test (live__returns_meanwhile_so_that_handlers_run),
     td_test (live__looks_at_numbers_where_a_breakpoint_asks),
     td_test (live__goes_on_when_its_supervisor_is_gone),
     td_test (live__what_makes_no_sense_is_refused),

@@ -486,19 +486,14 @@ says(torch.mm, torch.ones(2, 3), torch.ones(2, 3))
 
 def raises(folder):
     """What a signal's handler raises reaches the program, whatever the recorder does meanwhile."""
-    with program(folder, script(folder, RAISES), options=("--stop", "op == tanh")) as live:
-        said = live.run.stdout
-        live.starts()
-        assert [said.readline() for _ in range(2)] == ["nothing\n", "Late\n"]
-        live.goes("continue")
-        assert said.readline() == "Late\n"
-        live.ask("rebreak 1 nan || error")
-        pid = live.ask("hello")["pid"]
-        live.goes("continue")
-        os.kill(pid, signal.SIGUSR1)
-        live.event("stopped")
-        os.kill(pid, signal.SIGUSR1)
-        assert [said.readline() for _ in range(3)] == ["KeyboardInterrupt\n", "Late\n", "Late\n"]
+    with program(folder, script(folder, RAISES), options=("--stop", "op == tanh", "--stop", "nan || error")) as live:
+        said = [live.run.stdout.readline() for _ in range(4)]
+        assert said == ["nothing\n", "Late\n", "Late\n", "KeyboardInterrupt\n"], said
+        for op in ("log", "mm"):
+            while [live.ask("status")[key] for key in ("state", "op")] != ["stopped", op]:
+                time.sleep(0.01)
+            os.kill(live.ask("hello")["pid"], signal.SIGUSR1)
+            assert live.run.stdout.readline() == "Late\n"
         live.ends()
 
 

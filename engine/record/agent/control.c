@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 enum
 {
   MESSAGE_MAX = 4096,
+  INTERRUPT_MS = 100,
   /* of texts in messages, escaped: all that is told of a stop fits a line */
   MAX_BREAK = 600,
   MAX_REASON = 1100,
@@ -503,6 +505,18 @@ td__control_stops (TdControl *c, const TdControlStop *stop)
   td__control_send (c->fd, td__json_line_end (&line), -1);
 }
 
+/* A signal that comes just before interrupts nothing: whoever has handlers to run is asked to
+ * look from time to time. */
+static TdControlOutcome
+take_or_interrupt (TdControl *c)
+{
+  struct pollfd come = { c->fd, POLLIN, 0 };
+  bool any;
+
+  return poll (&come, 1, INTERRUPT_MS) > 0 ? take_message (c, MSG_DONTWAIT, &any)
+                                           : TD_CONTROL_INTERRUPTED;
+}
+
 TdControlOutcome
 td__control_wait (TdControl *c, bool may_interrupt)
 {
@@ -510,7 +524,7 @@ td__control_wait (TdControl *c, bool may_interrupt)
   bool any;
 
   while (outcome == TD_CONTROL_STAY || (outcome == TD_CONTROL_INTERRUPTED && !may_interrupt))
-    outcome = take_message (c, 0, &any);
+    outcome = may_interrupt ? take_or_interrupt (c) : take_message (c, 0, &any);
   if (outcome == TD_CONTROL_GONE)
     lose (c);
   return outcome;

@@ -85,7 +85,7 @@ typedef enum
   TD_CONTROL_STAY,
   TD_CONTROL_GO,
   TD_CONTROL_GONE,       /**< there is no supervisor any more */
-  TD_CONTROL_INTERRUPTED /**< by a signal, while it waited */
+  TD_CONTROL_INTERRUPTED /**< it waited, and there may be a signal */
 } TdControlOutcome;
 
 /** A stop, as it is told. */
@@ -127,7 +127,8 @@ void td__control_end (TdControl *c);
 void td__control_take (TdControl *c);
 /** Tell that the program stands. */
 void td__control_stops (TdControl *c, const TdControlStop *stop);
-/** Wait until the program is to go on.  `may_interrupt`: a signal ends the wait, too. */
+/** Wait until the program is to go on.  `may_interrupt`: a signal ends the wait, too, and so do
+ * 100 ms, as one may have come before. */
 TdControlOutcome td__control_wait (TdControl *c, bool may_interrupt);
 /** Tell that it goes on. */
 void td__control_resumes (TdControl *c);

@@ -282,7 +282,8 @@ typedef struct
 TD_API const volatile uint32_t *td_producer_live (TdProducer *p, const TdProducerCalls *calls);
 
 /** Take commands, and stop here if that is wanted.  Returns once the program is to go on; or
- * INTERRUPTED after a signal, when it is called again to stand on, or with NULL to go on. */
+ * INTERRUPTED after a signal, and every 100 ms for one that came just before, so that handlers
+ * run: then it is called again to stand on, or with NULL to go on. */
 TD_API TdProducerStatus td_producer_gate (TdProducer *p, const TdProducerMoment *moment);
 
 TD_TAPE_END_C
