@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "compute/core/core.h"
+#include "ranks/comm.h"
 #include "record/attach.h"
 #include "static/static.h"
 #include "train/hooks/hooks.h"
@@ -191,7 +192,8 @@ td_finish (void)
     return 0;
   if (td__check_thread ("td_finish") != TD_OK)
     return 1;
-  status = td__engine_close ();
+  status = td__ranks_leave (); /* first: an error of that is among those that are printed */
+  status |= td__engine_close ();
   for (int i = 0; i < TD_ARRAY_LENGTH (parts); i++)
     if (parts[i].finish != NULL)
       parts[i].finish ();

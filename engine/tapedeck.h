@@ -6,7 +6,8 @@
  * td_error () holds the first failure, and operations on poison return poison, so calls nest
  * without checks. Functions (relu, linear ...) are in tapedeck-functions.h, links in
  * tapedeck-links.h, optimizers in tapedeck-optim.h, files in tapedeck-serial.h, data in
- * tapedeck-data.h, training in tapedeck-train.h: all are included here.
+ * tapedeck-data.h, training in tapedeck-train.h, in several processes in
+ * tapedeck-ranks.h: all are included here.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -422,6 +423,7 @@ TD_END_DECLS
 #include "tapedeck-train.h"
 #include "tapedeck-extensions.h"
 #include "tapedeck-hooks.h"
+#include "tapedeck-ranks.h"
 #include "tapedeck-layers.h"
 #include "tapedeck-recurrent.h"
 #include "tapedeck-nets.h"

@@ -20,7 +20,7 @@
   H (observation)                                                                              \
   H (updater)                                                                                  \
   H (trainer)                                                                                  \
-  H (trigger) H (extension) H (alias) H (static_) H (hook) H (site)
+  H (trigger) H (extension) H (alias) H (static_) H (hook) H (site) H (comm)
 
 #define TD_EVERY_MEMBER(name) void *name, **name##s;
 typedef struct

@@ -15,7 +15,8 @@ HANDLES = {"TdVar": "var", "TdLink": "link", "TdOpt": "opt", "TdOptHook": "opt_h
            "TdDataset": "dataset", "TdIter": "iter", "TdDevice": "device", "TdScope": "scope",
            "TdObservation": "observation", "TdUpdater": "updater", "TdTrainer": "trainer",
            "TdTrigger": "trigger", "TdExtension": "extension", "TdWalkerAlias": "alias",
-           "TdStatic": "static_", "TdHook": "hook", "TdSite": "site"}
+           "TdStatic": "static_", "TdHook": "hook", "TdSite": "site",
+           "TdComm": "comm"}
 # What only the engine hands out: a program that has one got it from where it may use it.
 ENGINES = {"TdOpCall", "TdBackward", "TdSerializer"}
 NUMBERS = {"int", "int64_t", "size_t", "unsigned", "uint32_t", "uint64_t", "double", "float"}

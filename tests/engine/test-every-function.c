@@ -62,6 +62,7 @@ make_handles (void)
   v->alias = td_walker_alias_new (weights, 2);
   v->static_ = td_static_new_at (code, NULL, td_static_options (), NULL);
   v->hook = td_hook_new (&hook_class);
+  v->comm = td_comm_new (NULL); /* of this process alone */
   v->site = (void *)(uintptr_t)&here;
   v->list = room;
   v->text = "l";
@@ -89,6 +90,7 @@ free_handles (void)
   td_link_free (v->link);
   td_static_free (v->static_);
   td_hook_free (v->hook);
+  td_comm_free (v->comm);
   td_trigger_free (v->trigger);
   td_extension_free (v->extension);
   td_scope_close (v->scope);

@@ -12,6 +12,7 @@ HOUSES = {
     "engine/compute": [],
     "engine/static": ["engine/compute"],
     "engine/train": ["engine/compute", "engine/static"],
+    "engine/ranks": ["engine/compute", "engine/train"],
     "engine/record": ["engine/compute", "engine/tape"],
 }
 
@@ -51,6 +52,9 @@ INCLUDES = {
     "engine/compute/ops": PUBLIC + COMPUTE + ["engine/compute/scalar-ops.h"],
     "engine/static": PUBLIC + COMPUTE + ["engine/compute/cpu/tiles.h", "engine/compute/cpu/packed.h"],
     "engine/train": PUBLIC + COMPUTE + ["engine/train/", "engine/static/", "engine/compute/scalar-updates.h"],
+    "engine/ranks": PUBLIC + COMPUTE + ["engine/train/", "engine/ranks/"],
+    # MPI's types stay there.
+    "engine/ranks/mpi": ["engine/ranks/transport.h"],
     # One observer: control hangs on the recorder's, by this header alone.
     "engine/record": PUBLIC + TAPE + COMPUTE + ["engine/record/agent/agent.h"],
     "engine/record/agent": PUBLIC + TAPE + COMPUTE + ["engine/record/"],

@@ -282,6 +282,10 @@ void td__devices_finish (void);
 TdStatus td__device_register (TdDevice *device);
 /** Open "cuda:N" of the module and register it.  *Errors*: NULL after td__fail. (module.c) */
 TdDevice *td__cuda_device (const char *name);
+/** Where a module of the engine is: what the environment says (given), or the first place, from
+ * the folder of the engine's own object, that has it.  False: nowhere. (module.c) */
+bool td__module_find (const char *name, const char *given, const char *const *where,
+                      int n_where, char *path, size_t size);
 /** The device of that number; NULL: none. */
 TdDevice *td__device_at (int number);
 /** td_mem_info without what only the device's driver knows, and without counts of objects. */

@@ -67,12 +67,10 @@ static TdModuleHost host = { .abi = TD_DEVICE_ABI,
                              .memory_take = host_memory_take,
                              .memory_release = td__pool_release };
 
-/* Where the module is: the first place that has it, or what the environment says.  Returns
- * false if nowhere. */
-static bool
-find (char *path, size_t size)
+bool
+td__module_find (const char *name, const char *given, const char *const *where, int n_where,
+                 char *path, size_t size)
 {
-  const char *given = getenv ("TAPEDECK_CUDA_MODULE");
   Dl_info self;
   char own[4096], *slash;
 
@@ -86,8 +84,8 @@ find (char *path, size_t size)
     return false;
   slash = strrchr (own, '/');
   slash[1] = '\0';
-  for (int i = 0; i < TD_ARRAY_LENGTH (places); i++)
-    if ((size_t)snprintf (path, size, "%s%s" MODULE, own, places[i]) < size
+  for (int i = 0; i < n_where; i++)
+    if ((size_t)snprintf (path, size, "%s%s%s", own, where[i], name) < size
         && access (path, R_OK) == 0)
       return true;
   return false;
@@ -146,7 +144,8 @@ cuda_module (void)
   if (getenv ("TAPEDECK_CUDA_MODULE") == NULL
       && dlopen ("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == NULL)
     snprintf (cuda.why, sizeof cuda.why, "no driver here (libcuda.so.1 cannot be opened)");
-  else if (!find (path, sizeof path))
+  else if (!td__module_find (MODULE, getenv ("TAPEDECK_CUDA_MODULE"), places,
+                             TD_ARRAY_LENGTH (places), path, sizeof path))
     snprintf (cuda.why, sizeof cuda.why, "this build has no " MODULE);
   else
     open_module (path);

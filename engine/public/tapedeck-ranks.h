@@ -1,0 +1,72 @@
+/* Ranks: the same program in several processes, each with its part of the data.  Included by
+ * tapedeck.h.
+ *
+ * A communicator is the processes that compute together; each has a number in it, its rank.
+ * What is said here to be for all ranks must be called by all of them, in the same order:
+ * before anything is sent, they tell each other what they are about to do, and where that
+ * differs, in kind, shape, dtype or root, or where one of them has failed before or has ended,
+ * it is an error on all of them.  Names are ChainerMN's.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+TD_BEGIN_DECLS
+
+typedef struct TdComm TdComm;
+
+/* --- communicators ------------------------------------------------------------------------ */
+/** The processes that were started together.  name: "mpi", which needs Open MPI's libraries;
+ * NULL: that where mpirun has started the program, else this process alone, without MPI.  For
+ * all ranks.  *Owner*: the caller, td_comm_free or td_finish.
+ * *Errors*: TD_ERR_ARG for an unknown name, TD_ERR_STATE where MPI cannot be had, and why;
+ * inert then. */
+TD_API TdComm *td_comm_new (const char *name);
+TD_API TdComm *td_comm_new_at (const char *name, const TdSite *site);
+/** Communicators of the ranks that give the same color, in the order of their keys, then of
+ * their ranks.  color below 0: none; inert, which is no error by itself.  For all ranks. */
+TD_API TdComm *td_comm_split (TdComm *comm, int color, int key);
+TD_API TdComm *td_comm_split_at (TdComm *comm, int color, int key, const TdSite *site);
+/** End a communicator.  For all ranks. */
+TD_API void td_comm_free (TdComm *comm);
+/** This process's number, from 0, and how many there are; -1 and 0 of what is inert. */
+TD_API int td_comm_rank (const TdComm *comm);
+TD_API int td_comm_size (const TdComm *comm);
+/** This process's number among those of its machine: which of its devices to take. */
+TD_API int td_comm_intra_rank (const TdComm *comm);
+/** Wait until all ranks are here. */
+TD_API TdStatus td_comm_barrier (TdComm *comm);
+TD_API TdStatus td_comm_barrier_at (TdComm *comm, const TdSite *site);
+
+/* --- functions of variables --------------------------------------------------------------- */
+/* Operations with gradients: of a loss that is the sum of all ranks' losses.  Where x wants a
+ * gradient on some rank, the backward of the result is for all ranks.  Static functions that
+ * call them stay dynamic. */
+/** The root's x, on all ranks.  Others give an array of the same shape and dtype, whose numbers
+ * are not looked at. */
+TD_API TdVar *td_comm_bcast (TdComm *comm, TdVar *x, int root);
+TD_API TdVar *td_comm_bcast_at (TdComm *comm, TdVar *x, int root, const TdSite *site);
+/** The sum of all ranks' x; of half precision it is summed in float32 and rounded once.
+ * *Errors*: TD_ERR_DTYPE for bool. */
+TD_API TdVar *td_comm_allreduce (TdComm *comm, TdVar *x);
+TD_API TdVar *td_comm_allreduce_at (TdComm *comm, TdVar *x, const TdSite *site);
+/** All ranks' x, on a new first axis. *Shapes*: x (...) -> (size, ...). */
+TD_API TdVar *td_comm_allgather (TdComm *comm, TdVar *x);
+TD_API TdVar *td_comm_allgather_at (TdComm *comm, TdVar *x, const TdSite *site);
+/** Row i goes to rank i; row i of the result is from rank i.
+ * *Shapes*: x (size, ...) -> (size, ...). */
+TD_API TdVar *td_comm_alltoall (TdComm *comm, TdVar *x);
+TD_API TdVar *td_comm_alltoall_at (TdComm *comm, TdVar *x, const TdSite *site);
+
+/* clang-format off */
+#if !defined(TD_NO_SITES)
+#define td_comm_new(...) td_comm_new_at (__VA_ARGS__, TD_HERE)
+#define td_comm_split(...) td_comm_split_at (__VA_ARGS__, TD_HERE)
+#define td_comm_barrier(...) td_comm_barrier_at (__VA_ARGS__, TD_HERE)
+#define td_comm_bcast(...) td_comm_bcast_at (__VA_ARGS__, TD_HERE)
+#define td_comm_allreduce(...) td_comm_allreduce_at (__VA_ARGS__, TD_HERE)
+#define td_comm_allgather(...) td_comm_allgather_at (__VA_ARGS__, TD_HERE)
+#define td_comm_alltoall(...) td_comm_alltoall_at (__VA_ARGS__, TD_HERE)
+#endif
+/* clang-format on */
+
+TD_END_DECLS

@@ -1,0 +1,250 @@
+/* Communicators: making and ending them, and what a process does about them when it ends.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "comm.h"
+#include "host-memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static TdComm *open_comms;
+static pid_t opened_by;
+static const TdTransport *left_at_exit;
+
+static TdComm *
+inert_comm (void)
+{
+  static TdComm inert = { .inert = true, .rank = -1 };
+
+  return &inert;
+}
+
+bool (td__comm_usable) (const TdComm *comm, const char *call, const TdSite *site)
+{
+  if (td__stranger (call))
+    return false;
+  if (comm != NULL && !comm->inert && !comm->parted)
+    return true;
+  if (comm != NULL && comm->parted)
+    td__fail (TD_ERR_STATE, call, site,
+              "rank %d of %d: nothing can be sent since the ranks parted in call %llu (%s)",
+              comm->rank, comm->size, (unsigned long long)comm->parted_at, comm->parting);
+  else
+    td__fail (TD_ERR_STATE, call, site, "%s",
+              comm == NULL ? "the communicator is NULL"
+              : comm->object.freed
+                  ? "the communicator was freed"
+                  : "the communicator is inert: its constructor failed before, "
+                    "or this rank is in none");
+  return false;
+}
+
+static void
+comm_close (void *object, bool together)
+{
+  TdComm *comm = object;
+
+  *comm->link = comm->next;
+  if (comm->next != NULL)
+    comm->next->link = comm->link;
+  comm->transport->close (comm->wire, together);
+  free (comm->all);
+  *comm = (TdComm){ .inert = true, .rank = -1, .object.freed = true };
+  td__shell_keep (comm);
+}
+
+static void
+comm_free (void *object)
+{
+  comm_close (object, false);
+}
+
+/* A program that ends without td_finish.  What is said is printed when the engine's own end
+ * comes. */
+static void
+at_exit (void)
+{
+  td__ranks_leave ();
+}
+
+/* *Owner*: takes wire.  MPI's own end is registered before ours, and so comes after it. */
+static TdComm *
+comm_of (const TdTransport *transport, TdWire *wire)
+{
+  TdComm *comm = td__xcalloc (1, sizeof *comm);
+
+  comm->transport = transport;
+  comm->wire = wire;
+  comm->rank = wire->rank;
+  comm->size = wire->size;
+  comm->intra_rank = wire->intra_rank;
+  comm->all = td__xcalloc ((size_t)wire->size, sizeof *comm->all);
+  comm->link = &open_comms;
+  comm->next = open_comms;
+  if (open_comms != NULL)
+    open_comms->link = &comm->next;
+  open_comms = comm;
+  td__object_add (&comm->object, comm_free);
+  if (left_at_exit != transport)
+    atexit (at_exit);
+  left_at_exit = transport;
+  opened_by = getpid ();
+  return comm;
+}
+
+/* Has mpirun started this process?  Open MPI's says so by the first, others by the second. */
+static bool
+started_by_mpirun (void)
+{
+  return getenv ("OMPI_COMM_WORLD_SIZE") != NULL || getenv ("PMI_SIZE") != NULL;
+}
+
+/* By its name; NULL after td__fail. */
+static const TdTransport *
+transport_of (const char *name, const TdSite *site)
+{
+  const TdTransport *t;
+  const char *why;
+
+  if (name == NULL && !started_by_mpirun ())
+    return &td__transport_alone;
+  if (name != NULL && strcmp (name, "mpi") != 0)
+    {
+      td__fail (TD_ERR_ARG, "td_comm_new", site, "no communicator \"%.40s\": there is \"mpi\"",
+                name);
+      return NULL;
+    }
+  t = td__transport_mpi (&why);
+  if (t == NULL)
+    td__fail (TD_ERR_STATE, "td_comm_new", site, "MPI cannot be had: %.350s", why);
+  return t;
+}
+
+TdComm *
+td_comm_new_at (const char *name, const TdSite *site)
+{
+  char why[TD_WHY_WIRE] = "";
+  const TdTransport *transport;
+  TdWire *wire;
+  TdComm *comm;
+  TdMeet mine;
+
+  if (!td__ensure_started () || td__check_thread ("td_comm_new") != TD_OK)
+    return inert_comm ();
+  transport = transport_of (name, site);
+  wire = transport != NULL ? transport->open (why) : NULL;
+  if (wire == NULL)
+    {
+      if (transport != NULL)
+        td__fail (TD_ERR_STATE, "td_comm_new", site, "%s", why);
+      return inert_comm ();
+    }
+  comm = comm_of (transport, wire);
+  td__last_words_start ();
+  mine = td__meet_of (TD_MEET_NEW, NULL, site);
+  return td__meet (comm, &mine, site) == TD_OK ? comm : inert_comm ();
+}
+
+TdComm *
+td_comm_new (const char *name)
+{
+  return td_comm_new_at (name, NULL);
+}
+
+TdComm *
+td_comm_split_at (TdComm *comm, int color, int key, const TdSite *site)
+{
+  char why[TD_WHY_WIRE] = "";
+  TdWire *wire;
+  TdMeet mine;
+
+  if (!td__comm_usable (comm, "td_comm_split", site))
+    return inert_comm ();
+  mine = td__meet_of (TD_MEET_SPLIT, NULL, site);
+  if (td__meet (comm, &mine, site) != TD_OK)
+    return inert_comm ();
+  td__last_words (comm);
+  wire = comm->transport->split (comm->wire, color, key, why);
+  td__last_words (NULL);
+  if (wire != NULL)
+    return comm_of (comm->transport, wire);
+  if (why[0] != '\0')
+    td__comm_fail (comm, why, site);
+  return inert_comm ();
+}
+
+TdComm *
+td_comm_split (TdComm *comm, int color, int key)
+{
+  return td_comm_split_at (comm, color, key, NULL);
+}
+
+void
+td_comm_free (TdComm *comm)
+{
+  TdMeet mine;
+  bool together = false;
+
+  if (td__stranger ("td_comm_free") || comm == NULL || comm->inert || !td__engine.started)
+    return;
+  mine = td__meet_of (TD_MEET_FREE, NULL, NULL);
+  if (!comm->parted)
+    together = td__meet (comm, &mine, NULL) == TD_OK;
+  td__object_remove (&comm->object);
+  comm_close (comm, together);
+}
+
+int
+td_comm_rank (const TdComm *comm)
+{
+  return td__stranger ("td_comm_rank") || comm == NULL ? -1 : comm->rank;
+}
+
+int
+td_comm_size (const TdComm *comm)
+{
+  return td__stranger ("td_comm_size") || comm == NULL ? 0 : comm->size;
+}
+
+int
+td_comm_intra_rank (const TdComm *comm)
+{
+  return td__stranger ("td_comm_intra_rank") || comm == NULL || comm->inert ? -1
+                                                                            : comm->intra_rank;
+}
+
+/* Begun on all communicators before any is waited for: the others may be waiting in each. */
+int
+td__ranks_leave (void)
+{
+  const TdMeet mine = td__meet_of (TD_MEET_FINISH, NULL, NULL);
+  char why[TD_WHY_WIRE] = "";
+  int status = 0;
+
+  if (open_comms == NULL || getpid () != opened_by || td__last_words_due ())
+    return 0;
+  for (TdComm *c = open_comms; c != NULL; c = c->next)
+    if (!c->parted)
+      {
+        c->mine = mine;
+        c->mine.seq = ++c->seq;
+        c->parted = !c->transport->meet_begin (c->wire, &c->mine, c->all, sizeof mine, why);
+      }
+  for (TdComm *c = open_comms; c != NULL; c = c->next)
+    {
+      bool differs;
+
+      if (c->parted)
+        continue;
+      td__last_words (c);
+      c->parted = true;
+      if (!c->transport->meet_end (c->wire, why))
+        status = 1;
+      else if (td__meet_compare (c, &differs, NULL) != TD_OK)
+        status = 1;
+      td__last_words (NULL);
+    }
+  return status;
+}

@@ -1,0 +1,116 @@
+/* Communicators from the inside: what ranks tell each other before they send anything.
+ *
+ * Every call for all ranks begins with a meeting: each gives the others a TdMeet, of fixed
+ * size, which says what it is about to do.  Only when all say the same are numbers sent; so a
+ * difference is an error on all of them.  A rank that cannot go on comes all the same, and says
+ * why; one that ends comes, too, to every communicator that it has.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "train/links/link.h"
+#include "transport.h"
+
+/** What a meeting is for. */
+typedef enum
+{
+  TD_MEET_NEW,
+  TD_MEET_SPLIT,
+  TD_MEET_FREE,
+  TD_MEET_BARRIER,
+  TD_MEET_BCAST,
+  TD_MEET_ALLREDUCE,
+  TD_MEET_ALLGATHER,
+  TD_MEET_ALLTOALL,
+  TD_MEET_BCAST_LINK,
+  TD_MEET_BCAST_OPTIMIZER,
+  TD_MEET_ALLREDUCE_GRAD,
+  TD_MEET_OPTIMIZER,
+  TD_MEET_UPDATE,
+  TD_MEET_SCATTER,
+  TD_MEET_FINISH,
+  TD_MEET_N
+} TdMeetKind;
+
+enum
+{
+  TD_MEET_FAILED = 1, /**< cannot take part: note says why */
+  TD_MEET_WANTS = 2,  /**< a gradient */
+  TD_MEET_SAME = 4,   /**< its parameters were the root's before */
+  TD_MEET_HAS = 8     /**< what is to be sent is here */
+};
+
+/** What a rank says.  kind, dtype, root, digest, ndim and dim must be the same on all. */
+typedef struct TdMeet
+{
+  uint32_t abi;
+  int32_t kind;
+  uint64_t seq; /**< number of the meeting, from 1 */
+  int32_t dtype, root;
+  uint64_t digest;
+  int64_t number; /**< what the call makes of it; not compared */
+  int32_t ndim, line;
+  int64_t dim[TD_MAX_DIMS];
+  uint32_t flags;
+  char file[44]; /**< the end of its name, if it is longer */
+  char note[208];
+} TdMeet;
+_Static_assert(sizeof (TdMeet) == 368, "TdMeet is what ranks of different builds exchange");
+
+struct TdComm
+{
+  TdObject object;
+  const TdTransport *transport;
+  TdWire *wire;
+  int rank, size, intra_rank;
+  uint64_t seq;
+  TdMeet mine, *all; /**< of the last meeting; all: in the order of ranks */
+  bool inert;
+  bool brought;        /**< this rank's part of the call has been sent */
+  bool parted;         /**< ranks are at different places: nothing can be sent any more */
+  const char *parting; /**< what for; static */
+  uint64_t parted_at;
+  TdComm *next, **link; /**< the list of all that are open */
+};
+
+/** Something usable by `call`?  False after td__fail. */
+bool (td__comm_usable) (const TdComm *comm, const char *call, const TdSite *site);
+#ifdef __clang_analyzer__
+#define td__comm_usable(comm, ...) TD_USABLE (td__comm_usable, comm, __VA_ARGS__)
+#endif
+/** FNV-1a of more bytes; begins with 0. */
+uint64_t td__digest (uint64_t digest, const void *bytes, size_t n);
+/** The name of a public call, by its kind. */
+const char *td__meet_name (TdMeetKind kind);
+/** What this rank is about to do, of x unless that is NULL. */
+TdMeet td__meet_of (TdMeetKind kind, const TdVar *x, const TdSite *site);
+/** This rank cannot take part: for the reason of the engine's error. */
+void td__meet_fail (TdMeet *mine);
+/** Meet, and compare: comm->all is what the others said.  *Errors*: after td__fail on all
+ * ranks, wherever one of them differs or fails. */
+TdStatus td__meet (TdComm *comm, const TdMeet *mine, const TdSite *site);
+/** The same, where another digest is no error but told by *differs. */
+TdStatus td__meet_digest (TdComm *comm, const TdMeet *mine, bool *differs, const TdSite *site);
+/** Compare what all have said in a meeting of the transport. */
+TdStatus td__meet_compare (TdComm *comm, bool *differs, const TdSite *site);
+/** Does some rank's last TdMeet have this flag? */
+bool td__meet_any (const TdComm *comm, uint32_t flag);
+/** Does each? */
+bool td__meet_all (const TdComm *comm, uint32_t flag);
+/** A call of the transport has failed: no other can be made. */
+TdStatus td__comm_fail (TdComm *comm, const char *why, const TdSite *site);
+
+/** This rank cannot bring its part to a call that all have agreed on: say why, and end them. */
+void td__comm_abort (TdComm *comm);
+
+/** The engine ends, or the process: meet for the last time.  1 after td__fail, if others went
+ * on. */
+int td__ranks_leave (void);
+
+/* last-words.c */
+/** From here on this process waits for others, in that meeting; NULL: no more.  When mpirun
+ * ends it meanwhile, it says so. */
+void td__last_words (const TdComm *comm);
+void td__last_words_start (void);
+/** Does it wait? */
+bool td__last_words_due (void);

@@ -1,0 +1,92 @@
+/* What a process says that mpirun ends while it waits for the others: where it waited.  Of a
+ * rank that dies nobody hears; mpirun ends the others with SIGTERM.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "comm.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+static const TdComm *volatile waiting;
+
+typedef struct
+{
+  char text[400];
+  size_t n;
+} Line;
+
+/* A signal's handler may not print: put text together by hand. */
+static void
+put (Line *l, const char *text)
+{
+  for (; *text != '\0' && l->n < sizeof l->text - 1; text++)
+    l->text[l->n++] = *text;
+}
+
+static void
+put_number (Line *l, uint64_t number)
+{
+  char digits[24];
+  size_t at = sizeof digits - 1;
+
+  digits[at] = '\0';
+  do
+    digits[--at] = (char)('0' + number % 10);
+  while ((number /= 10) > 0);
+  put (l, digits + at);
+}
+
+static void
+on_term (int number)
+{
+  const TdComm *c = waiting;
+  Line l = { .n = 0 };
+
+  if (c != NULL)
+    {
+      put (&l, "tapedeck: rank ");
+      put_number (&l, (uint64_t)c->rank);
+      put (&l, " of ");
+      put_number (&l, (uint64_t)c->size);
+      put (&l, " is ended while it waits for the others in ");
+      put (&l, td__meet_name ((TdMeetKind)c->mine.kind));
+      put (&l, " (call ");
+      put_number (&l, c->mine.seq);
+      if (c->mine.file[0] != '\0')
+        {
+          put (&l, ", ");
+          put (&l, c->mine.file);
+          put (&l, ":");
+          put_number (&l, (uint64_t)c->mine.line);
+        }
+      put (&l, "): one of them has died, or mpirun was told to stop\n");
+      if (write (STDERR_FILENO, l.text, l.n) < 0)
+        _exit (128 + number);
+    }
+  signal (number, SIG_DFL);
+  raise (number);
+}
+
+void
+td__last_words (const TdComm *comm)
+{
+  waiting = comm;
+}
+
+bool
+td__last_words_due (void)
+{
+  return waiting != NULL;
+}
+
+/* A program that handles the signal itself goes on doing so. */
+void
+td__last_words_start (void)
+{
+  struct sigaction now, ours = { .sa_handler = on_term };
+
+  if (sigaction (SIGTERM, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+    sigaction (SIGTERM, &ours, NULL);
+}

@@ -1,0 +1,389 @@
+/* tapedeck-mpi.so: the transport over MPI.  The engine opens it when a program asks for a
+ * communicator; nothing else links MPI.
+ *
+ * MPI is started once, with the first communicator, and ended when the process is, because it
+ * cannot be started again.  Errors come back as text: MPI's own handler would end the program.
+ * Waiting for the others gives the processor away, so that more ranks than processors get on.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../transport.h"
+
+#include <mpi.h>
+
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum
+{
+  PIECE = 1 << 30,    /* bytes of one message: MPI counts in int */
+  EAGER_TESTS = 4096, /* before a wait begins to sleep */
+  TAG = 7
+};
+
+/* A message that is on its way. */
+typedef struct Sent
+{
+  MPI_Request request;
+  void *data;
+  struct Sent *next;
+} Sent;
+
+typedef struct
+{
+  TdWire wire;
+  MPI_Comm comm;
+  MPI_Request meeting;
+  Sent *sent;
+} MpiWire;
+
+static pid_t opened_by;
+
+static bool
+fine (int error, const char *call, char *why)
+{
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int n = 0;
+
+  if (error == MPI_SUCCESS)
+    return true;
+  MPI_Error_string (error, text, &n);
+  for (char *c = text; *c != '\0'; c++)
+    if (*c == '\n')
+      *c = ' ';
+  snprintf (why, TD_WHY_WIRE, "%s: %.200s", call, text);
+  return false;
+}
+
+static void
+finalize (void)
+{
+  int ended = 0;
+
+  if (getpid () == opened_by && MPI_Finalized (&ended) == MPI_SUCCESS && !ended)
+    MPI_Finalize ();
+}
+
+/* Another MPI's mpirun starts processes that do not know of each other here. */
+static bool
+started_by_another (char *why)
+{
+  const char *theirs = getenv ("PMI_SIZE");
+  int size = 0;
+
+  MPI_Comm_size (MPI_COMM_WORLD, &size);
+  if (theirs == NULL || size != 1 || atoi (theirs) < 2)
+    return false;
+  snprintf (why, TD_WHY_WIRE,
+            "the mpirun that started %d processes is not that of the MPI library here: each of "
+            "them is alone",
+            atoi (theirs));
+  return true;
+}
+
+static bool
+start (char *why)
+{
+  int there = 0, ended = 0, level;
+
+  if (!fine (MPI_Initialized (&there), "MPI_Initialized", why)
+      || !fine (MPI_Finalized (&ended), "MPI_Finalized", why))
+    return false;
+  if (ended)
+    {
+      snprintf (why, TD_WHY_WIRE, "MPI has ended in this process, and cannot be started again");
+      return false;
+    }
+  if (!there
+      && !fine (MPI_Init_thread (NULL, NULL, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread",
+                why))
+    return false;
+  if (!there) /* a program that has started MPI itself ends it itself */
+    {
+      opened_by = getpid ();
+      atexit (finalize);
+    }
+  return !started_by_another (why);
+}
+
+/* *Owner*: takes comm. */
+static TdWire *
+wire_of (MPI_Comm comm, char *why)
+{
+  MpiWire *w = calloc (1, sizeof *w);
+  MPI_Comm machine;
+
+  if (w == NULL)
+    {
+      snprintf (why, TD_WHY_WIRE, "no memory");
+      return NULL;
+    }
+  w->comm = comm;
+  w->meeting = MPI_REQUEST_NULL;
+  MPI_Comm_set_errhandler (comm, MPI_ERRORS_RETURN);
+  MPI_Comm_rank (comm, &w->wire.rank);
+  MPI_Comm_size (comm, &w->wire.size);
+  if (!fine (MPI_Comm_split_type (comm, MPI_COMM_TYPE_SHARED, w->wire.rank, MPI_INFO_NULL,
+                                  &machine),
+             "MPI_Comm_split_type", why))
+    {
+      free (w);
+      return NULL;
+    }
+  MPI_Comm_rank (machine, &w->wire.intra_rank);
+  MPI_Comm_free (&machine);
+  return &w->wire;
+}
+
+static TdWire *
+mpi_open (char *why)
+{
+  MPI_Comm comm;
+
+  return start (why) && fine (MPI_Comm_dup (MPI_COMM_WORLD, &comm), "MPI_Comm_dup", why)
+             ? wire_of (comm, why)
+             : NULL;
+}
+
+static TdWire *
+mpi_split (TdWire *wire, int color, int key, char *why)
+{
+  MpiWire *w = (MpiWire *)wire;
+  MPI_Comm comm;
+
+  *why = '\0';
+  if (!fine (MPI_Comm_split (w->comm, color >= 0 ? color : MPI_UNDEFINED, key, &comm),
+             "MPI_Comm_split", why))
+    return NULL;
+  return comm != MPI_COMM_NULL ? wire_of (comm, why) : NULL;
+}
+
+/* Wait for a request, and let others have the processor meanwhile. */
+static bool
+wait_for (MPI_Request *request, const char *call, char *why)
+{
+  const struct timespec nap = { 0, 50000 };
+  int done = 0;
+
+  for (long tests = 0;; tests++)
+    {
+      const int error = MPI_Test (request, &done, MPI_STATUS_IGNORE);
+
+      if (error != MPI_SUCCESS || done)
+        return fine (error, call, why);
+      if (tests < EAGER_TESTS)
+        sched_yield ();
+      else
+        nanosleep (&nap, NULL);
+    }
+}
+
+/* Forget messages that have arrived; wait: all of them. */
+static void
+settle (MpiWire *w, bool wait)
+{
+  char why[TD_WHY_WIRE];
+
+  for (Sent **at = &w->sent; *at != NULL;)
+    {
+      Sent *sent = *at;
+      int done = wait;
+
+      if (wait)
+        wait_for (&sent->request, "MPI_Test", why);
+      else
+        MPI_Test (&sent->request, &done, MPI_STATUS_IGNORE);
+      if (!done)
+        {
+          at = &sent->next;
+          continue;
+        }
+      *at = sent->next;
+      free (sent->data);
+      free (sent);
+    }
+}
+
+static void
+mpi_close (TdWire *wire, bool together)
+{
+  MpiWire *w = (MpiWire *)wire;
+  int ended = 0;
+
+  MPI_Finalized (&ended);
+  if (!ended && together)
+    {
+      settle (w, true);
+      MPI_Comm_free (&w->comm);
+    }
+  free (w);
+}
+
+static bool
+mpi_meet_begin (TdWire *wire, const void *mine, void *all, size_t bytes, char *why)
+{
+  MpiWire *w = (MpiWire *)wire;
+
+  return fine (MPI_Iallgather (mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, w->comm,
+                               &w->meeting),
+               "MPI_Iallgather", why);
+}
+
+static bool
+mpi_meet_end (TdWire *wire, char *why)
+{
+  MpiWire *w = (MpiWire *)wire;
+
+  return wait_for (&w->meeting, "MPI_Iallgather", why);
+}
+
+static bool
+mpi_bcast (TdWire *wire, void *data, size_t bytes, int root, char *why)
+{
+  MpiWire *w = (MpiWire *)wire;
+
+  for (size_t at = 0; at < bytes; at += PIECE)
+    if (!fine (MPI_Bcast ((char *)data + at, (int)(bytes - at < PIECE ? bytes - at : PIECE),
+                          MPI_BYTE, root, w->comm),
+               "MPI_Bcast", why))
+      return false;
+  return true;
+}
+
+static bool
+mpi_sum (TdWire *wire, void *data, int64_t n, TdWireKind kind, char *why)
+{
+  const struct
+  {
+    MPI_Datatype type;
+    size_t bytes;
+  } kinds[] = { [TD_WIRE_F32] = { MPI_FLOAT, 4 },
+                [TD_WIRE_F64] = { MPI_DOUBLE, 8 },
+                [TD_WIRE_I32] = { MPI_INT32_T, 4 },
+                [TD_WIRE_I64] = { MPI_INT64_T, 8 },
+                [TD_WIRE_U8] = { MPI_UINT8_T, 1 } };
+  const int64_t piece = PIECE / 8;
+  MpiWire *w = (MpiWire *)wire;
+
+  for (int64_t at = 0; at < n; at += piece)
+    if (!fine (MPI_Allreduce (MPI_IN_PLACE, (char *)data + (size_t)at * kinds[kind].bytes,
+                              (int)(n - at < piece ? n - at : piece), kinds[kind].type, MPI_SUM,
+                              w->comm),
+               "MPI_Allreduce", why))
+      return false;
+  return true;
+}
+
+static bool
+mpi_gather (TdWire *wire, const void *in, void *all, size_t bytes, char *why)
+{
+  MpiWire *w = (MpiWire *)wire;
+
+  if (bytes <= INT_MAX)
+    return fine (MPI_Allgather (in, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, w->comm),
+                 "MPI_Allgather", why);
+  memcpy ((char *)all + (size_t)wire->rank * bytes, in, bytes);
+  for (int r = 0; r < wire->size; r++)
+    if (!mpi_bcast (wire, (char *)all + (size_t)r * bytes, bytes, r, why))
+      return false;
+  return true;
+}
+
+static bool
+mpi_exchange (TdWire *wire, const void *in, void *out, size_t bytes, char *why)
+{
+  MpiWire *w = (MpiWire *)wire;
+
+  if (bytes > INT_MAX)
+    {
+      snprintf (why, TD_WHY_WIRE, "%zu bytes for each rank; MPI takes %d at once", bytes,
+                INT_MAX);
+      return false;
+    }
+  return fine (MPI_Alltoall (in, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE, w->comm),
+               "MPI_Alltoall", why);
+}
+
+static void
+mpi_abort (TdWire *wire)
+{
+  if (wire->size > 1)
+    MPI_Abort (((MpiWire *)wire)->comm, 1);
+}
+
+/* The message is copied: who sends does not wait for who receives, so that two ranks may send
+ * to each other. */
+static bool
+mpi_send (TdWire *wire, const void *data, size_t bytes, int to, char *why)
+{
+  MpiWire *w = (MpiWire *)wire;
+  bool sent = true;
+
+  settle (w, false);
+  for (size_t at = 0; at < bytes && sent; at += PIECE)
+    {
+      const size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+      Sent *s = malloc (sizeof *s);
+      void *copy = malloc (n);
+
+      if (s == NULL || copy == NULL)
+        {
+          free (s);
+          free (copy);
+          snprintf (why, TD_WHY_WIRE, "no memory for a message of %zu bytes", n);
+          return false;
+        }
+      memcpy (copy, (const char *)data + at, n);
+      *s = (Sent){ .data = copy, .next = w->sent, .request = MPI_REQUEST_NULL };
+      sent = fine (MPI_Isend (copy, (int)n, MPI_BYTE, to, TAG, w->comm, &s->request),
+                   "MPI_Isend", why);
+      w->sent = s; /* one that failed is settled at once */
+    }
+  return sent;
+}
+
+static bool
+mpi_receive (TdWire *wire, void *data, size_t bytes, int from, char *why)
+{
+  MpiWire *w = (MpiWire *)wire;
+
+  for (size_t at = 0; at < bytes; at += PIECE)
+    {
+      MPI_Request request;
+
+      if (!fine (MPI_Irecv ((char *)data + at, (int)(bytes - at < PIECE ? bytes - at : PIECE),
+                            MPI_BYTE, from, TAG, w->comm, &request),
+                 "MPI_Irecv", why)
+          || !wait_for (&request, "MPI_Irecv", why))
+        return false;
+    }
+  return true;
+}
+
+static const TdTransport transport = { .abi = TD_TRANSPORT_ABI,
+                                       .bytes = sizeof (TdTransport),
+                                       .open = mpi_open,
+                                       .split = mpi_split,
+                                       .close = mpi_close,
+                                       .meet_begin = mpi_meet_begin,
+                                       .meet_end = mpi_meet_end,
+                                       .bcast = mpi_bcast,
+                                       .sum = mpi_sum,
+                                       .gather = mpi_gather,
+                                       .exchange = mpi_exchange,
+                                       .abort = mpi_abort,
+                                       .send = mpi_send,
+                                       .receive = mpi_receive };
+
+/** The module's table. */
+__attribute__ ((visibility ("default"))) const TdTransport *td_transport (void);
+
+const TdTransport *
+td_transport (void)
+{
+  return &transport;
+}

@@ -1,0 +1,72 @@
+/* What carries bytes between ranks: a table that a module fills (mpi/), or alone.c for a
+ * process that has nobody to talk to.  The module sees this header and nothing else of the
+ * engine.
+ *
+ * All calls but those that say so block until this rank's part is done.  One that returns false
+ * has written one line to `why`, of TD_WHY_WIRE bytes.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum
+{
+  TD_TRANSPORT_ABI = 1, /* bumped with every change of this header */
+  TD_WHY_WIRE = 300
+};
+#define TD_TRANSPORT_ENTRY "td_transport"
+
+/** What is summed. */
+typedef enum
+{
+  TD_WIRE_F32,
+  TD_WIRE_F64,
+  TD_WIRE_I32,
+  TD_WIRE_I64,
+  TD_WIRE_U8
+} TdWireKind;
+
+/** One communicator's connections; a transport's own begins with this. */
+typedef struct TdWire
+{
+  int rank, size, intra_rank;
+} TdWire;
+
+typedef struct TdTransport
+{
+  uint32_t abi, bytes; /**< TD_TRANSPORT_ABI, sizeof (TdTransport) */
+  /** Connect with all that were started together; each further call makes another one.  For all
+   * ranks. *Owner*: the caller, close. */
+  TdWire *(*open) (char *why);
+  /** Of the ranks of one color; NULL with an empty *why for color < 0.  For all ranks. */
+  TdWire *(*split) (TdWire *wire, int color, int key, char *why);
+  /** together: all ranks close it now. */
+  void (*close) (TdWire *wire, bool together);
+  /** Begin to give `bytes` to all ranks, and to get theirs, in the order of ranks; mine and all
+   * must stay till meet_end, which waits. */
+  bool (*meet_begin) (TdWire *wire, const void *mine, void *all, size_t bytes, char *why);
+  bool (*meet_end) (TdWire *wire, char *why);
+  bool (*bcast) (TdWire *wire, void *data, size_t bytes, int root, char *why);
+  /** data[i] becomes the sum of all ranks', the same bits on all of them. */
+  bool (*sum) (TdWire *wire, void *data, int64_t n, TdWireKind kind, char *why);
+  /** bytes of each rank -> size times bytes. */
+  bool (*gather) (TdWire *wire, const void *in, void *all, size_t bytes, char *why);
+  /** Block i of bytes goes to rank i; block i of out is from there. */
+  bool (*exchange) (TdWire *wire, const void *in, void *out, size_t bytes, char *why);
+  /** End all ranks at once: one of them cannot bring what the others wait for.  Returns where
+   * there are no others. */
+  void (*abort) (TdWire *wire);
+  bool (*send) (TdWire *wire, const void *data, size_t bytes, int to, char *why);
+  bool (*receive) (TdWire *wire, void *data, size_t bytes, int from, char *why);
+} TdTransport;
+
+/** The module's one symbol. */
+typedef const TdTransport *(*TdTransportEntry) (void);
+
+/** A process alone. (alone.c) */
+extern const TdTransport td__transport_alone;
+/** MPI; NULL: *why.  Looks once. (module.c) */
+const TdTransport *td__transport_mpi (const char **why);
