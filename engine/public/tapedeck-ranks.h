@@ -57,6 +57,46 @@ TD_API TdVar *td_comm_allgather_at (TdComm *comm, TdVar *x, const TdSite *site);
 TD_API TdVar *td_comm_alltoall (TdComm *comm, TdVar *x);
 TD_API TdVar *td_comm_alltoall_at (TdComm *comm, TdVar *x, const TdSite *site);
 
+/* --- training ----------------------------------------------------------------------------- */
+/** Give all ranks the parameters and persistents of rank 0.  Parameters that wait for their
+ * shapes get rank 0's.  For all ranks.
+ * *Errors*: TD_ERR_SHAPE or TD_ERR_STATE naming the first array that differs; nothing is
+ * changed then. */
+TD_API TdStatus td_comm_bcast_link (TdComm *comm, TdLink *link);
+TD_API TdStatus td_comm_bcast_link_at (TdComm *comm, TdLink *link, const TdSite *site);
+/** Give all ranks the states, counts, loss scale and hyperparameters that rank 0's optimizer
+ * has.  For all ranks, whose optimizers must be of one kind, for links of the same names. */
+TD_API TdStatus td_comm_bcast_optimizer (TdComm *comm, TdOpt *opt);
+TD_API TdStatus td_comm_bcast_optimizer_at (TdComm *comm, TdOpt *opt, const TdSite *site);
+/** Put the mean over all ranks in place of every gradient at and below a link.  A gradient that
+ * a rank does not have counts as zeros; one that none has stays away.  Half precision is summed
+ * in float32.  For all ranks. */
+TD_API TdStatus td_comm_allreduce_grad (TdComm *comm, TdLink *link);
+TD_API TdStatus td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdSite *site);
+/** Have an optimizer update by the mean of all ranks' gradients.  Now, and with the first
+ * update after a parameter has come or got its shape, all get rank 0's parameters, persistents
+ * and optimizer.  That update trains, too: by the gradients of the ranks whose numbers were
+ * rank 0's already.  From here on td_opt_update is for all ranks.  Returns opt itself. */
+TD_API TdOpt *td_multi_node_optimizer_new (TdOpt *opt, TdComm *comm);
+TD_API TdOpt *td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, const TdSite *site);
+
+typedef struct
+{
+  bool shuffle;            /**< deal examples out in a random order */
+  uint64_t seed;           /**< of that order; 0: from rank 0's engine */
+  bool force_equal_length; /**< parts of one length: neighbours share an example */
+  int end_;
+} TdScatterOpt;
+#define TD_SCATTER_DEFAULTS .shuffle = false, .seed = 0, .force_equal_length = false
+/** This rank's part of a dataset: parts share no example, all together are the dataset, and
+ * their lengths differ by one at most.  Ranks other than 0 may give NULL: then rank 0 sends
+ * them theirs.  For all ranks. *Source*: chainermn.scatter_dataset, whose parts are of one
+ * length. */
+TD_API TdDataset *td_scatter_dataset_ (TdDataset *dataset, TdComm *comm,
+                                       const TdScatterOpt *options);
+TD_API TdDataset *td_scatter_dataset_at (TdDataset *dataset, TdComm *comm, TdScatterOpt options,
+                                         const TdSite *site);
+
 /* clang-format off */
 #if !defined(TD_NO_SITES)
 #define td_comm_new(...) td_comm_new_at (__VA_ARGS__, TD_HERE)
@@ -66,6 +106,12 @@ TD_API TdVar *td_comm_alltoall_at (TdComm *comm, TdVar *x, const TdSite *site);
 #define td_comm_allreduce(...) td_comm_allreduce_at (__VA_ARGS__, TD_HERE)
 #define td_comm_allgather(...) td_comm_allgather_at (__VA_ARGS__, TD_HERE)
 #define td_comm_alltoall(...) td_comm_alltoall_at (__VA_ARGS__, TD_HERE)
+#define td_comm_bcast_link(...) td_comm_bcast_link_at (__VA_ARGS__, TD_HERE)
+#define td_comm_bcast_optimizer(...) td_comm_bcast_optimizer_at (__VA_ARGS__, TD_HERE)
+#define td_comm_allreduce_grad(...) td_comm_allreduce_grad_at (__VA_ARGS__, TD_HERE)
+#define td_multi_node_optimizer_new(...) td_multi_node_optimizer_new_at (__VA_ARGS__, TD_HERE)
+#define td_scatter_dataset(dataset, ...) td__scatter_dataset_x (dataset, __VA_ARGS__, .end_ = 0)
+#define td__scatter_dataset_x(dataset, comm, ...) td_scatter_dataset_at (dataset, comm, TD_OPTIONS_ (TdScatterOpt, TD_SCATTER_DEFAULTS, __VA_ARGS__), TD_HERE)
 #endif
 /* clang-format on */
 

@@ -67,6 +67,10 @@ TdDataset *td__dataset_of_columns (const TdColumn *columns, int n, int64_t n_row
 bool td__dataset_example (const TdDataset *dataset, int64_t i, TdExample *example, char *why);
 /** Go through sub-datasets: the dataset that really holds example i, and its place there. */
 const TdDataset *td__dataset_resolve (const TdDataset *dataset, int64_t *i);
+/** The seed of an order: this one, or for 0 one from the engine's numbers. (split.c) */
+uint64_t td__order_seed (uint64_t seed);
+/** A random order of n examples.  *Owner*: the caller, free (). */
+int64_t *td__random_order (int64_t n, uint64_t seed);
 /** False for NULL, inert ones and texts, after td__fail. */
 bool td__datasets_usable (TdDataset *const *datasets, int n, const char *call);
 

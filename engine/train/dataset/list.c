@@ -71,6 +71,8 @@ td_list_dataset_add (TdDataset *d, const TdField *fields, int n)
                          "field %d of example %lld: data of the first example's dtype expected",
                          k, (long long)list->n);
       }
+  for (int k = 0; k < n; k++)
+    e.field[k].name = fields[k].name != NULL ? td__intern (fields[k].name) : NULL;
   if (list->n == list->room)
     {
       list->room = list->room > 0 ? 2 * list->room : 64;

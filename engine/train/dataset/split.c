@@ -7,19 +7,23 @@
 
 #include <stdlib.h>
 
-/* A random order of all examples.  *Owner*: the caller, free (). */
-static int64_t *
-random_order (const TdDataset *d, uint64_t seed)
+uint64_t
+td__order_seed (uint64_t seed)
 {
-  int64_t *order = td__xcalloc ((size_t)d->n, sizeof *order);
   TdRngKey key;
 
-  if (seed == 0)
-    {
-      key = td__rng_take (1);
-      seed = key.seed * 0x2545f4914f6cdd1du + key.offset;
-    }
-  for (int64_t i = 0; i < d->n; i++)
+  if (seed != 0)
+    return seed;
+  key = td__rng_take (1);
+  return key.seed * 0x2545f4914f6cdd1du + key.offset;
+}
+
+int64_t *
+td__random_order (int64_t n, uint64_t seed)
+{
+  int64_t *order = td__xcalloc ((size_t)n, sizeof *order);
+
+  for (int64_t i = 0; i < n; i++)
     {
       int64_t k = (int64_t)(td__random_next (&seed) % (uint64_t)(i + 1));
 
@@ -69,7 +73,7 @@ td_split_dataset_random (TdDataset *d, int64_t at, uint64_t seed, TdDataset **fi
 
   if (!begin_split (&d, first, second, "td_split_dataset_random"))
     return td__error_status ();
-  order = random_order (d, seed);
+  order = td__random_order (d->n, td__order_seed (seed));
   status = split_in_two (d, at, order, first, second, "td_split_dataset_random");
   free (order);
   return status;
@@ -92,7 +96,7 @@ split_in_n (TdDataset *d, int n, bool random, uint64_t seed, TdDataset **parts,
                      (long long)d->n);
   size = d->n / n;
   if (random)
-    order = random_order (d, seed);
+    order = td__random_order (d->n, td__order_seed (seed));
   for (int i = 0; i < n; i++)
     parts[i] = td_sub_dataset_new (d, i * size, (i + 1) * size, order);
   free (order);
@@ -128,7 +132,7 @@ cross_validation (TdDataset *d, int n, bool random, uint64_t seed, TdDataset **t
   if (n < 2 || n > d->n)
     return td__fail (TD_ERR_ARG, call, NULL, "%d folds out of %lld examples", n,
                      (long long)d->n);
-  order = random ? random_order (d, seed) : NULL;
+  order = random ? td__random_order (d->n, td__order_seed (seed)) : NULL;
   turned = td__xcalloc ((size_t)d->n, sizeof *turned);
   for (int k = 0; k < n; k++)
     {

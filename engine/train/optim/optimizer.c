@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static TdOpt *
-inert_opt (void)
+TdOpt *
+td__opt_inert (void)
 {
   static TdOpt inert = { .inert = true };
 
@@ -41,6 +41,8 @@ opt_free (void *object)
 {
   TdOpt *opt = object;
 
+  if (opt->share != NULL)
+    opt->share->free (opt);
   td__opt_async_end (opt);
   td__opt_repeat_free (opt);
   td__opt_slots_clear (opt);
@@ -94,7 +96,7 @@ td__opt_make (const TdOptClass *cls, TdLink *target, const TdUpdate *u, const Td
 
   if (!td__ensure_started () || !td__link_usable (target, cls->name, site)
       || !hyper_ok (cls, u, site))
-    return inert_opt ();
+    return td__opt_inert ();
   opt = td__xcalloc (1, sizeof *opt);
   opt->cls = cls;
   opt->number = (uint16_t)(1 + n_made++ % (TD_SCALED_BY_SEVERAL - 1));
@@ -240,9 +242,11 @@ static TdStatus
 update_all (TdOpt *opt, const TdSite *site)
 {
   TdStatus status = td__opt_look_again (opt, site);
-  bool safe = true;
-  const bool repeats = status == TD_OK && td__opt_repeat_begin (opt);
+  bool safe = true, repeats;
 
+  if (opt->share != NULL)
+    status = opt->share->gradients (opt, status, site);
+  repeats = status == TD_OK && td__opt_repeat_begin (opt);
   for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
     status = td__opt_slot_begin (opt, &opt->slots[i], site);
   if (status == TD_OK)
@@ -276,7 +280,11 @@ td_opt_update_at (TdOpt *opt, const TdSite *site)
   if (td__stranger ("td_opt_update"))
     return TD_ERR_STATE;
   if (e->has_error) /* healthy weights stay healthy */
-    return e->error.status;
+    {
+      status = e->error.status;
+      return opt != NULL && opt->share != NULL ? opt->share->gradients (opt, status, site)
+                                               : status;
+    }
   if (!td__opt_usable (opt, "td_opt_update", site))
     return td__error_status ();
   if (site != NULL)

@@ -89,6 +89,15 @@ struct TdOptHook
   bool inert;
 };
 
+/** What several processes do together with an update; ranks fills it. */
+typedef struct TdOptShare
+{
+  /** Before the update, when gradients are there: give it those of all.  so_far: an error for
+   * which there will be no update; the others hear of it.  Returns the status of all. */
+  TdStatus (*gradients) (TdOpt *opt, TdStatus so_far, const TdSite *site);
+  void (*free) (TdOpt *opt);
+} TdOptShare;
+
 typedef struct TdOptAsync TdOptAsync;
 enum
 {
@@ -123,12 +132,16 @@ struct TdOpt
   double pending_scale; /**< of the gradients that are there: the scale of their backward */
   TdRepeat *repeat;     /**< of the launches of updates; the device's, NULL till it has one */
   TdDevice *repeats_on;
+  const TdOptShare *share; /**< NULL: a process's own optimizer */
+  void *shared;            /**< what share keeps */
   bool inert;
 };
 
 /* optimizer.c */
 TdOpt *td__opt_make (const TdOptClass *cls, TdLink *target, const TdUpdate *u,
                      const TdSite *site);
+/** The one that constructors return after an error. */
+TdOpt *td__opt_inert (void);
 bool (td__opt_usable) (const TdOpt *opt, const char *call, const TdSite *site);
 #ifdef __clang_analyzer__
 #define td__opt_usable(opt, ...) TD_USABLE (td__opt_usable, opt, __VA_ARGS__)
@@ -156,6 +169,8 @@ TdStatus td__opt_slot_refresh (TdOptSlot *slot, const TdSite *site);
 TdStatus td__opt_slot_finish (TdOptSlot *slot, const TdSite *site);
 void td__opt_slot_end (TdOptSlot *slot);
 /** States appear with the first update, and follow their parameter to another device. */
+/** Give up a state, which may be NULL. */
+void td__opt_state_drop (TdVar **state);
 TdStatus td__opt_start_states (TdOpt *opt, TdOptSlot *slot, const TdSite *site);
 int td__opt_n_states (const TdOpt *opt);
 /** A scalar or array that the optimizer keeps: zeros, memory category optimizer. */

@@ -60,6 +60,12 @@ give_up (TdVar **v)
   *v = NULL;
 }
 
+void
+td__opt_state_drop (TdVar **state)
+{
+  give_up (state);
+}
+
 static void
 slot_clear (TdOptSlot *slot)
 {

@@ -1,0 +1,43 @@
+/* The arrays of a link that ranks have in common, by their keys, and what is done with all of
+ * them.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "comm.h"
+
+typedef struct TdCommonArray
+{
+  TdParam *param;
+  char *key;
+} TdCommonArray;
+
+/** In order of creation, each array once; begins as zeros. */
+typedef struct TdCommon
+{
+  TdCommonArray *of;
+  int n;
+} TdCommon;
+
+/** List the parameters below a link, with persistents or without.  *Owner*: the caller,
+ * td__common_clear. */
+TdCommon td__common_of (TdLink *link, bool persistents);
+void td__common_clear (TdCommon *common);
+/** Of names and dtypes, and of shapes if they are to be the same, too. */
+uint64_t td__common_digest (const TdCommon *common, bool shapes);
+/** Digests differ: find the first array that does, and fail on all ranks by its name. */
+TdStatus td__common_explain (TdComm *comm, const TdCommon *common, TdMeetKind kind,
+                             const TdSite *site);
+/** Give all ranks rank 0's arrays, of lists with one td__common_digest; *same: this rank had
+ * those numbers already. */
+TdStatus td__common_bcast (TdComm *comm, const TdCommon *common, TdMeetKind kind, bool *same,
+                           const TdSite *site);
+/** Put means in place of the gradients, over the n_counting ranks that count; lists with one
+ * digest of shapes. */
+TdStatus td__common_mean_gradients (TdComm *comm, const TdCommon *common, bool counts,
+                                    int n_counting, const TdSite *site);
+/** Give all ranks rank 0's array of these bytes: v has room for it.  *same becomes false where
+ * the numbers were others. */
+TdStatus td__bcast_var (TdComm *comm, TdVar *v, bool *same, const TdSite *site);
+/** The same of host memory. */
+TdStatus td__bcast_bytes (TdComm *comm, void *bytes, size_t n, const TdSite *site);

@@ -1,0 +1,175 @@
+/* An optimizer that updates by the mean of all ranks' gradients.
+ *
+ * It is the program's own optimizer, which asks here before every update.  ChainerMN sends
+ * rank 0's weights with the first update and leaves that update out; here they are sent when
+ * the optimizer is made, and again when parameters have come since, and no update is left out.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "arrays.h"
+#include "host-memory.h"
+#include "optimizer-state.h"
+
+#include <stdlib.h>
+
+typedef struct
+{
+  TdComm *comm;
+  uint64_t generation; /* of the links when the list was made */
+  TdCommon gradients;  /* of the target's parameters */
+  uint64_t digest;     /* of them */
+  uint64_t sent;       /* the digest that rank 0's numbers were sent with last */
+} Shared;
+
+static void
+shared_free (TdOpt *opt)
+{
+  Shared *s = opt->shared;
+
+  td__common_clear (&s->gradients);
+  free (s);
+  opt->shared = NULL;
+  opt->share = NULL;
+}
+
+static void
+look_again (TdOpt *opt, Shared *s)
+{
+  if (s->generation == td__links_generation)
+    return;
+  td__common_clear (&s->gradients);
+  s->gradients = td__common_of (opt->target, false);
+  s->digest = td__common_digest (&s->gradients, true);
+  s->generation = td__links_generation;
+}
+
+/* Parameters, persistents and optimizer of rank 0; *same: the parameters were those before. */
+static TdStatus
+send_all (TdOpt *opt, TdMeetKind kind, bool *same, const TdSite *site)
+{
+  Shared *s = opt->shared;
+  TdCommon all = td__common_of (opt->target, true);
+  TdMeet mine = td__meet_of (kind, NULL, site);
+  bool differs = false;
+  TdStatus status;
+
+  mine.digest = td__common_digest (&all, false);
+  status = td__meet_digest (s->comm, &mine, &differs, site);
+  if (status == TD_OK)
+    status = differs ? td__common_explain (s->comm, &all, kind, site)
+                     : td__common_bcast (s->comm, &all, kind, same, site);
+  td__common_clear (&all);
+  if (status != TD_OK)
+    return status;
+  mine = td__meet_of (kind, NULL, site);
+  if (td__opt_look_again (opt, site) != TD_OK)
+    td__meet_fail (&mine);
+  mine.digest = td__opt_kind_digest (opt);
+  status = td__meet_digest (s->comm, &mine, &differs, site);
+  if (status == TD_OK && differs)
+    status = td__fail (TD_ERR_STATE, td__meet_name (kind), site,
+                       "rank %d of %d: optimizers of one kind expected", s->comm->rank,
+                       s->comm->size);
+  return status == TD_OK ? td__opt_share_state (s->comm, opt, site) : status;
+}
+
+/* How many ranks count, and whether this one does: those whose gradients are of rank 0's
+ * numbers. */
+static TdStatus
+count_ranks (TdComm *comm, bool same, int *n, const TdSite *site)
+{
+  TdMeet mine = td__meet_of (TD_MEET_UPDATE, NULL, site);
+  TdStatus status;
+
+  mine.flags |= same ? TD_MEET_SAME : 0;
+  status = td__meet (comm, &mine, site);
+  *n = 0;
+  for (int r = 0; r < comm->size; r++)
+    *n += (comm->all[r].flags & TD_MEET_SAME) != 0;
+  return status;
+}
+
+static TdStatus
+mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
+{
+  Shared *s = opt->shared;
+  TdComm *comm = s->comm;
+  bool differs = false, same = true;
+  int n = comm->size;
+  TdStatus status;
+  TdMeet mine;
+
+  if (so_far != TD_OK && comm->parted) /* which has been said */
+    return so_far;
+  if (!td__comm_usable (comm, "td_opt_update", site))
+    return td__error_status ();
+  mine = td__meet_of (TD_MEET_UPDATE, NULL, site);
+  if (so_far != TD_OK)
+    td__meet_fail (&mine);
+  else
+    look_again (opt, s);
+  mine.digest = s->digest;
+  mine.flags |= s->sent != s->digest ? TD_MEET_HAS : 0;
+  status = td__meet_digest (comm, &mine, &differs, site);
+  if (status == TD_OK && differs)
+    status = td__common_explain (comm, &s->gradients, TD_MEET_UPDATE, site);
+  if (status == TD_OK && td__meet_any (comm, TD_MEET_HAS))
+    {
+      status = send_all (opt, TD_MEET_UPDATE, &same, site);
+      if (status == TD_OK)
+        status = count_ranks (comm, same, &n, site);
+      s->sent = s->digest;
+    }
+  return status == TD_OK ? td__common_mean_gradients (comm, &s->gradients, same, n, site)
+                         : status;
+}
+
+static const TdOptShare share = { mean_gradients, shared_free };
+
+/* Can this optimizer get a communicator?  False after td__fail. */
+static bool
+can_share (const TdOpt *opt, const TdSite *site)
+{
+  if (!td__opt_usable (opt, "td_multi_node_optimizer_new", site))
+    return false;
+  if (opt->share != NULL)
+    td__fail (TD_ERR_STATE, "td_multi_node_optimizer_new", site,
+              "the optimizer has a communicator already");
+  return opt->share == NULL;
+}
+
+TdOpt *
+td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, const TdSite *site)
+{
+  TdStatus status;
+  TdMeet mine;
+  Shared *s;
+  bool same;
+
+  if (!td__comm_usable (comm, "td_multi_node_optimizer_new", site))
+    return td__opt_inert ();
+  mine = td__meet_of (TD_MEET_OPTIMIZER, NULL, site);
+  if (!can_share (opt, site) || td__opt_look_again (opt, site) != TD_OK)
+    td__meet_fail (&mine);
+  status = td__meet (comm, &mine, site);
+  if (status != TD_OK)
+    return td__opt_inert ();
+  s = td__xcalloc (1, sizeof *s);
+  s->comm = comm;
+  opt->share = &share;
+  opt->shared = s;
+  status = send_all (opt, TD_MEET_OPTIMIZER, &same, site);
+  if (status == TD_OK)
+    {
+      look_again (opt, s);
+      s->sent = s->digest;
+      return opt;
+    }
+  shared_free (opt);
+  return td__opt_inert ();
+}
+
+TdOpt *
+td_multi_node_optimizer_new (TdOpt *opt, TdComm *comm)
+{
+  return td_multi_node_optimizer_new_at (opt, comm, NULL);
+}
