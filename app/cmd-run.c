@@ -14,6 +14,7 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ static const char help[]
     = "Usage: tapedeck run [OPTIONS] MODEL [ARGS]\n\n"
       "Compile MODEL if it ends in .c, run it under supervision.  Options end at MODEL.\n\n"
       "  -o, --tape FILE        record to FILE (refuses to overwrite; -f forces)\n"
+      "                         under mpirun each rank N to FILE-rank-N, before its dot\n"
       "      --level LEVEL      graph (default), stats or values\n"
       "      --tape-budget N    bytes of the tape, 0: unlimited (default 2G)\n"
       "      --tape-rate N      bytes a second by which the tape may grow beyond its first\n"
@@ -397,6 +399,40 @@ give_back_large_arrays (void)
 #endif
 }
 
+/* A number that mpirun gives each process; -1: none. */
+static long
+of_mpirun (const char *name)
+{
+  const char *text = getenv (name);
+  char *end;
+  long n = text != NULL ? strtol (text, &end, 10) : -1;
+
+  return text != NULL && end != text && *end == '\0' && n >= 0 && n < INT_MAX ? n : -1;
+}
+
+/* mpirun has started several of these: each writes a tape of its own, FILE-rank-N.tdtape. */
+static void
+take_rank (Run *r)
+{
+  static char own[4200];
+  const long rank = of_mpirun ("OMPI_COMM_WORLD_RANK"), n = of_mpirun ("OMPI_COMM_WORLD_SIZE");
+  const char *tape = r->s.tape, *name, *dot;
+
+  if (n < 2 || rank < 0 || rank >= n)
+    return;
+  r->s.rank = (uint32_t)rank;
+  r->s.n_ranks = (uint32_t)n;
+  if (tape == NULL)
+    return;
+  name = strrchr (tape, '/');
+  dot = strrchr (tape, '.');
+  if (dot == NULL || dot == tape || (name != NULL && dot <= name + 1))
+    dot = tape + strlen (tape);
+  if ((size_t)snprintf (own, sizeof own, "%.*s-rank-%ld%s", (int)(dot - tape), tape, rank, dot)
+      < sizeof own)
+    r->s.tape = own;
+}
+
 int
 td_command_run (int argc, char **argv)
 {
@@ -421,6 +457,7 @@ td_command_run (int argc, char **argv)
   if (i >= argc)
     return td_usage_error ("run", "a model expected: a .c file or a program");
   r.first = i;
+  take_rank (&r);
   if (r.s.budget_bytes == 0 && !r.has_rate) /* no limit is none */
     r.s.rate_bytes = 0;
   if (r.s.tape != NULL && td_refuse_standard_output ("run", "--tape", r.s.tape) != TD_EXIT_OK)

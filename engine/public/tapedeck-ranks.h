@@ -57,6 +57,21 @@ TD_API TdVar *td_comm_allgather_at (TdComm *comm, TdVar *x, const TdSite *site);
 TD_API TdVar *td_comm_alltoall (TdComm *comm, TdVar *x);
 TD_API TdVar *td_comm_alltoall_at (TdComm *comm, TdVar *x, const TdSite *site);
 
+/* One array from one rank to another; only these two take part.  Arrays come in the order in
+ * which they were sent.  Who sends does not wait for who receives; in backward, it waits for
+ * the gradient from there, where x wants one. */
+/** Send x; returns a scalar 0, the delegate, of whose gradient the backward of x begins: call
+ * td_backward on it, or give it to td_recv or td_pseudo_connect. */
+TD_API TdVar *td_send (TdVar *x, TdComm *comm, int rank);
+TD_API TdVar *td_send_at (TdVar *x, TdComm *comm, int rank, const TdSite *site);
+/** The next array from that rank.  delegate: of an earlier td_send, whose backward follows this
+ * one's, or NULL.  *Errors*: the sender's, if it cannot send; TD_ERR_STATE if it has ended. */
+TD_API TdVar *td_recv (TdComm *comm, int rank, TdVar *delegate);
+TD_API TdVar *td_recv_at (TdComm *comm, int rank, TdVar *delegate, const TdSite *site);
+/** x, from which backward reaches what the delegate stands for, too. */
+TD_API TdVar *td_pseudo_connect (TdVar *delegate, TdVar *x);
+TD_API TdVar *td_pseudo_connect_at (TdVar *delegate, TdVar *x, const TdSite *site);
+
 /* --- training ----------------------------------------------------------------------------- */
 /** Give all ranks the parameters and persistents of rank 0.  Parameters that wait for their
  * shapes get rank 0's.  For all ranks.
@@ -106,6 +121,9 @@ TD_API TdDataset *td_scatter_dataset_at (TdDataset *dataset, TdComm *comm, TdSca
 #define td_comm_allreduce(...) td_comm_allreduce_at (__VA_ARGS__, TD_HERE)
 #define td_comm_allgather(...) td_comm_allgather_at (__VA_ARGS__, TD_HERE)
 #define td_comm_alltoall(...) td_comm_alltoall_at (__VA_ARGS__, TD_HERE)
+#define td_send(...) td_send_at (__VA_ARGS__, TD_HERE)
+#define td_recv(...) td_recv_at (__VA_ARGS__, TD_HERE)
+#define td_pseudo_connect(...) td_pseudo_connect_at (__VA_ARGS__, TD_HERE)
 #define td_comm_bcast_link(...) td_comm_bcast_link_at (__VA_ARGS__, TD_HERE)
 #define td_comm_bcast_optimizer(...) td_comm_bcast_optimizer_at (__VA_ARGS__, TD_HERE)
 #define td_comm_allreduce_grad(...) td_comm_allreduce_grad_at (__VA_ARGS__, TD_HERE)

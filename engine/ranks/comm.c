@@ -215,6 +215,17 @@ td_comm_intra_rank (const TdComm *comm)
                                                                             : comm->intra_rank;
 }
 
+/* Others may be waiting for an array of this rank. */
+static void
+say_goodbye (TdComm *c, const TdMeet *letter)
+{
+  char why[TD_WHY_WIRE];
+
+  for (int r = 0; r < c->size; r++)
+    if (r != c->rank)
+      c->transport->send (c->wire, letter, sizeof *letter, r, why);
+}
+
 /* Begun on all communicators before any is waited for: the others may be waiting in each. */
 int
 td__ranks_leave (void)
@@ -228,6 +239,7 @@ td__ranks_leave (void)
   for (TdComm *c = open_comms; c != NULL; c = c->next)
     if (!c->parted)
       {
+        say_goodbye (c, &mine);
         c->mine = mine;
         c->mine.seq = ++c->seq;
         c->parted = !c->transport->meet_begin (c->wire, &c->mine, c->all, sizeof mine, why);

@@ -96,6 +96,15 @@ early (void)
 }
 
 static void
+silent (void)
+{
+  if (odd)
+    return;
+  td_recv (comm, 1, NULL);
+  tell ();
+}
+
+static void
 left (void)
 {
   if (odd)
@@ -147,6 +156,7 @@ static const struct
              { "no_variable", no_variable },
              { "wrong_rows", wrong_rows },
              { "early", early },
+             { "silent", silent },
              { "left", left },
              { "from_split", from_split },
              { "killed", killed },

@@ -122,6 +122,17 @@ rank__that_ends_early_is_named_by_all_and_none_waits (void **state)
 }
 
 static void
+rank__that_ends_sends_nothing_and_says_so (void **state)
+{
+  TdTestChild c = part ("silent");
+
+  (void)state;
+  assert_int_equal (count (c.err, "nothing comes from rank 1, which has ended (td_finish)"),
+                    RANKS - 1);
+  td_test_child_clear (&c);
+}
+
+static void
 rank__that_ends_early_is_waited_for_in_no_communicator (void **state)
 {
   TdTestChild c = part ("from_split");
@@ -198,6 +209,7 @@ main (int argc, char **argv)
     td_test (dtype_and_root__that_differ_are_errors_on_all_ranks),
     td_test (failure__of_one_rank_is_told_to_all_with_its_reason),
     td_test (rank__that_ends_early_is_named_by_all_and_none_waits),
+    td_test (rank__that_ends_sends_nothing_and_says_so),
     td_test (rank__that_ends_early_is_waited_for_in_no_communicator),
     td_test (rank__that_is_killed_ends_the_others_with_a_line_each),
     td_test (backward__that_one_rank_leaves_out_is_no_hang),
