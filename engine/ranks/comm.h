@@ -97,8 +97,6 @@ TdStatus td__meet_digest (TdComm *comm, const TdMeet *mine, bool *differs, const
 TdStatus td__meet_compare (TdComm *comm, bool *differs, const TdSite *site);
 /** Does some rank's last TdMeet have this flag? */
 bool td__meet_any (const TdComm *comm, uint32_t flag);
-/** Does each? */
-bool td__meet_all (const TdComm *comm, uint32_t flag);
 /** A call of the transport has failed: no other can be made. */
 TdStatus td__comm_fail (TdComm *comm, const char *why, const TdSite *site);
 
