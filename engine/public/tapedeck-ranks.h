@@ -95,6 +95,14 @@ TD_API TdStatus td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdS
 TD_API TdOpt *td_multi_node_optimizer_new (TdOpt *opt, TdComm *comm);
 TD_API TdOpt *td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, const TdSite *site);
 
+/** Have an evaluator (td_ext_evaluator) report what the examples of all ranks come to: means in
+ * which each example counts once, however unevenly they are dealt out.  From here on every
+ * evaluation is for all ranks.  Returns the evaluator itself.
+ * *Errors*: TD_ERR_ARG for another extension, or one that was given before; inert then. */
+TD_API TdExtension *td_multi_node_evaluator_new (TdExtension *evaluator, TdComm *comm);
+TD_API TdExtension *td_multi_node_evaluator_new_at (TdExtension *evaluator, TdComm *comm,
+                                                    const TdSite *site);
+
 typedef struct
 {
   bool shuffle;            /**< deal examples out in a random order */
@@ -105,8 +113,9 @@ typedef struct
 #define TD_SCATTER_DEFAULTS .shuffle = false, .seed = 0, .force_equal_length = false
 /** This rank's part of a dataset: parts share no example, all together are the dataset, and
  * their lengths differ by one at most.  Ranks other than 0 may give NULL: then rank 0 sends
- * them theirs.  For all ranks. *Source*: chainermn.scatter_dataset, whose parts are of one
- * length. */
+ * them theirs.  Parts of different lengths end their epochs at different updates: what is done
+ * once an epoch by all ranks wants .force_equal_length.  For all ranks. *Source*:
+ * chainermn.scatter_dataset, whose parts are of one length. */
 TD_API TdDataset *td_scatter_dataset_ (TdDataset *dataset, TdComm *comm,
                                        const TdScatterOpt *options);
 TD_API TdDataset *td_scatter_dataset_at (TdDataset *dataset, TdComm *comm, TdScatterOpt options,
@@ -128,6 +137,7 @@ TD_API TdDataset *td_scatter_dataset_at (TdDataset *dataset, TdComm *comm, TdSca
 #define td_comm_bcast_optimizer(...) td_comm_bcast_optimizer_at (__VA_ARGS__, TD_HERE)
 #define td_comm_allreduce_grad(...) td_comm_allreduce_grad_at (__VA_ARGS__, TD_HERE)
 #define td_multi_node_optimizer_new(...) td_multi_node_optimizer_new_at (__VA_ARGS__, TD_HERE)
+#define td_multi_node_evaluator_new(...) td_multi_node_evaluator_new_at (__VA_ARGS__, TD_HERE)
 #define td_scatter_dataset(dataset, ...) td__scatter_dataset_x (dataset, __VA_ARGS__, .end_ = 0)
 #define td__scatter_dataset_x(dataset, comm, ...) td_scatter_dataset_at (dataset, comm, TD_OPTIONS_ (TdScatterOpt, TD_SCATTER_DEFAULTS, __VA_ARGS__), TD_HERE)
 #endif

@@ -28,6 +28,7 @@ typedef enum
   TD_MEET_OPTIMIZER,
   TD_MEET_UPDATE,
   TD_MEET_SCATTER,
+  TD_MEET_EVALUATOR,
   TD_MEET_SEND, /**< these two are letters: letters.c */
   TD_MEET_RECV,
   TD_MEET_FINISH,

@@ -22,6 +22,7 @@ static const char *const names[TD_MEET_N] = {
   [TD_MEET_OPTIMIZER] = "td_multi_node_optimizer_new",
   [TD_MEET_UPDATE] = "td_opt_update",
   [TD_MEET_SCATTER] = "td_scatter_dataset",
+  [TD_MEET_EVALUATOR] = "td_multi_node_evaluator_new",
   [TD_MEET_SEND] = "td_send",
   [TD_MEET_RECV] = "td_recv",
   [TD_MEET_FINISH] = "td_finish",

@@ -14,24 +14,40 @@ typedef struct
   TdIter *iter;
   uint64_t target_id;
   char *name;
+  const TdEvaluatorShare *share; /* NULL: this process's own */
+  void *shared;
 } Evaluator;
 
-static void
+/* Returns how many examples it has. */
+static int64_t
 evaluate_batch (Evaluator *v, TdLink *target)
 {
   TdBatch b = td_iter_next_at (v->iter, td__engine.site);
   TdVar *in[TD_MAX_FIELDS], *out = NULL;
 
   if (td__engine.has_error)
-    return;
+    return 0;
   if (v->o.eval_func != NULL)
     {
       v->o.eval_func (v->o.self, &b);
-      return;
+      return b.n;
     }
   for (int k = 0; k < b.n_fields; k++)
     in[k] = b.field[k];
   td_link_call_at (target, in, b.n_fields, &out, 1, td__engine.site);
+  return b.n;
+}
+
+/* The means of one process are over batches, as Chainer's; those of several over examples,
+ * which are not spread evenly. */
+static void
+add_batch (const Evaluator *v, TdObservation *summary, const TdObservation *batch, int64_t n)
+{
+  if (v->share == NULL)
+    td_observation_add_last (summary, batch);
+  else
+    for (int i = 0; i < batch->n_entries; i++)
+      td_observation_add (summary, batch->entries[i].key, batch->entries[i].last, (double)n);
 }
 
 static void
@@ -44,10 +60,10 @@ evaluate (Evaluator *v, TdLink *target, TdObservation *summary)
     {
       TdScope *scope = td_scope_open_at ("evaluate", td__engine.site);
       TdReportSave save = td__report_push (&batch);
+      const int64_t n = evaluate_batch (v, target);
 
-      evaluate_batch (v, target);
       td__report_pop (&save);
-      td_observation_add_last (summary, &batch);
+      add_batch (v, summary, &batch, n);
       td_observation_clear (&batch);
       td_scope_close (scope);
     }
@@ -71,6 +87,8 @@ evaluator_call (void *self, TdTrainer *t)
   evaluate (v, target, &summary);
   td__config_pop (&backprop);
   td__config_pop (&train);
+  if (v->share != NULL)
+    v->share->all (v->shared, &summary);
   for (int i = 0; i < summary.n_entries && !td__engine.has_error; i++)
     {
       snprintf (key, sizeof key, "%.200s/%.300s", v->name, summary.entries[i].key);
@@ -83,7 +101,11 @@ evaluator_call (void *self, TdTrainer *t)
 static void
 evaluator_free (void *self)
 {
-  free (((Evaluator *)self)->name);
+  Evaluator *v = self;
+
+  if (v->share != NULL)
+    v->share->free (v->shared);
+  free (v->name);
 }
 
 static const TdExtensionClass evaluator_class = { .size = sizeof (TdExtensionClass),
@@ -94,6 +116,21 @@ static const TdExtensionClass evaluator_class = { .size = sizeof (TdExtensionCla
                                                   .unit = "epoch",
                                                   .call = evaluator_call,
                                                   .free = evaluator_free };
+
+bool
+td__evaluator_share (TdExtension *x, const TdEvaluatorShare *share, void *shared)
+{
+  Evaluator *v;
+
+  if (x == NULL || x->inert || x->cls != &evaluator_class)
+    return false;
+  v = x->self;
+  if (v->share != NULL)
+    return false;
+  v->share = share;
+  v->shared = shared;
+  return true;
+}
 
 TdExtension *
 td_ext_evaluator_ (TdIter *iter, TdLink *target, TdEvaluatorOpt o)

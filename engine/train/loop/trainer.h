@@ -87,6 +87,18 @@ TdTrigger *td__trigger_inert (void);
 /** How long training is that a trigger ends; false when it does not say. */
 bool td__trigger_length (const TdTrigger *trigger, double *length, bool *by_epoch);
 
+/** What several processes make of their evaluations; ranks fills it. */
+typedef struct TdEvaluatorShare
+{
+  /** Put what all of them have found in place of what this one has: means, with the examples
+   * that they are of as weights.  Called after an error, too: the others hear of it. */
+  TdStatus (*all) (void *shared, TdObservation *summary);
+  void (*free) (void *shared);
+} TdEvaluatorShare;
+/** From here on share.all is called.  False: no evaluator, or one that is shared already.
+ * *Owner*: the extension takes shared. */
+bool td__evaluator_share (TdExtension *extension, const TdEvaluatorShare *share, void *shared);
+
 TdExtension *td__extension_inert (void);
 void td__extension_drop (TdExtension *extension);
 bool (td__trainer_usable) (const TdTrainer *trainer, const char *call);
