@@ -258,12 +258,17 @@ TdStatus
 td__common_bcast (TdComm *comm, const TdCommon *common, TdMeetKind kind, bool *same,
                   const TdSite *site)
 {
-  TdStatus status = agree_on_shapes (comm, common, kind, site);
+  bool *fresh = td__xcalloc ((size_t)common->n + 1, sizeof *fresh), none = true;
+  TdStatus status;
 
+  for (int i = 0; i < common->n; i++)
+    fresh[i] = common->of[i].param->var == NULL;
   *same = true;
+  status = agree_on_shapes (comm, common, kind, site);
   for (int i = 0; i < common->n && status == TD_OK; i++)
-    if (common->of[i].param->var != NULL)
-      status = td__bcast_var (comm, common->of[i].param->var, same, site);
+    if (common->of[i].param->var != NULL) /* of a fresh one nothing was computed yet */
+      status = td__bcast_var (comm, common->of[i].param->var, fresh[i] ? &none : same, site);
+  free (fresh);
   return status;
 }
 

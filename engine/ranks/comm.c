@@ -66,6 +66,10 @@ comm_free (void *object)
 static void
 at_exit (void)
 {
+  if (getpid () == opened_by
+      && td__last_words_due ()) /* a handler, or another thread, ends it */
+    for (TdComm *c = open_comms; c != NULL; c = c->next)
+      c->transport->abort (c->wire);
   td__ranks_leave ();
 }
 
@@ -122,6 +126,21 @@ transport_of (const char *name, const TdSite *site)
   return t;
 }
 
+/* Before one more is made: are all here for it?  They say so in the oldest of all ranks. */
+static bool
+all_come (const TdTransport *transport, const TdSite *site)
+{
+  const TdMeet mine = td__meet_of (TD_MEET_NEW, NULL, site);
+  TdComm *oldest = NULL;
+
+  for (TdComm *c = open_comms; c != NULL; c = c->next)
+    if (c->whole && c->transport == transport)
+      oldest = c;
+  return oldest == NULL
+         || (td__comm_usable (oldest, "td_comm_new", site)
+             && td__meet (oldest, &mine, site) == TD_OK);
+}
+
 TdComm *
 td_comm_new_at (const char *name, const TdSite *site)
 {
@@ -134,6 +153,8 @@ td_comm_new_at (const char *name, const TdSite *site)
   if (!td__ensure_started () || td__check_thread ("td_comm_new") != TD_OK)
     return inert_comm ();
   transport = transport_of (name, site);
+  if (transport != NULL && !all_come (transport, site))
+    return inert_comm ();
   wire = transport != NULL ? transport->open (why) : NULL;
   if (wire == NULL)
     {
@@ -142,6 +163,7 @@ td_comm_new_at (const char *name, const TdSite *site)
       return inert_comm ();
     }
   comm = comm_of (transport, wire);
+  comm->whole = true;
   td__last_words_start ();
   mine = td__meet_of (TD_MEET_NEW, NULL, site);
   return td__meet (comm, &mine, site) == TD_OK ? comm : inert_comm ();

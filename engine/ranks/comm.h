@@ -69,6 +69,7 @@ struct TdComm
   uint64_t seq;
   TdMeet mine, *all; /**< of the last meeting; all: in the order of ranks */
   bool inert;
+  bool whole;          /**< of all ranks that were started: td_comm_new */
   bool brought;        /**< this rank's part of the call has been sent */
   bool parted;         /**< ranks are at different places: nothing can be sent any more */
   const char *parting; /**< what for; static */

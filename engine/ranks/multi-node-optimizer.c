@@ -16,7 +16,8 @@ typedef struct
   TdComm *comm;
   uint64_t generation; /* of the links when the list was made */
   TdCommon gradients;  /* of the target's parameters */
-  uint64_t digest;     /* of them */
+  uint64_t names;      /* of them, a digest */
+  uint64_t digest;     /* and with their shapes */
   uint64_t sent;       /* the digest that rank 0's numbers were sent with last */
 } Shared;
 
@@ -38,6 +39,7 @@ look_again (TdOpt *opt, Shared *s)
     return;
   td__common_clear (&s->gradients);
   s->gradients = td__common_of (opt->target, false);
+  s->names = td__common_digest (&s->gradients, false);
   s->digest = td__common_digest (&s->gradients, true);
   s->generation = td__links_generation;
 }
@@ -107,7 +109,7 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
     td__meet_fail (&mine);
   else
     look_again (opt, s);
-  mine.digest = s->digest;
+  mine.digest = s->names; /* of shapes that are new to a rank all hear below */
   mine.flags |= s->sent != s->digest ? TD_MEET_HAS : 0;
   status = td__meet_digest (comm, &mine, &differs, site);
   if (status == TD_OK && differs)
@@ -117,6 +119,8 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
       status = send_all (opt, TD_MEET_UPDATE, &same, site);
       if (status == TD_OK)
         status = count_ranks (comm, same, &n, site);
+      if (status == TD_OK)
+        look_again (opt, s);
       s->sent = s->digest;
     }
   return status == TD_OK ? td__common_mean_gradients (comm, &s->gradients, same, n, site)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static TdComm *comm;
 static bool odd; /* this rank is the one that differs */
@@ -105,6 +106,35 @@ silent (void)
 }
 
 static void
+one_more (void)
+{
+  if (odd)
+    td_comm_new ("mpi");
+  else
+    td_comm_barrier (comm);
+  tell ();
+}
+
+static void
+from_handler (int number)
+{
+  exit (number);
+}
+
+/* A handler ends the program while it waits. */
+static void
+handled (void)
+{
+  signal (SIGALRM, from_handler);
+  if (odd)
+    alarm (1);
+  else
+    for (;;)
+      pause (); /* in no call: it is for rank 1 to end this */
+  td_comm_barrier (comm);
+}
+
+static void
 left (void)
 {
   if (odd)
@@ -157,6 +187,8 @@ static const struct
              { "wrong_rows", wrong_rows },
              { "early", early },
              { "silent", silent },
+             { "one_more", one_more },
+             { "handled", handled },
              { "left", left },
              { "from_split", from_split },
              { "killed", killed },

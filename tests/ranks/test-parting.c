@@ -122,6 +122,28 @@ rank__that_ends_early_is_named_by_all_and_none_waits (void **state)
 }
 
 static void
+communicator__that_one_rank_makes_is_an_error_on_all_ranks (void **state)
+{
+  TdTestChild c = part ("one_more");
+
+  (void)state;
+  all_say (&c, "", "rank 0 is in td_comm_barrier (");
+  all_say (&c, "", "rank 1 in td_comm_new (");
+  td_test_child_clear (&c);
+}
+
+static void
+rank__that_a_handler_ends_while_it_waits_ends_all (void **state)
+{
+  TdTestChild c = part ("handled");
+
+  (void)state;
+  assert_int_not_equal (c.status, 0);
+  assert_int_not_equal (c.status, 124); /* that would be the patience of this test */
+  td_test_child_clear (&c);
+}
+
+static void
 rank__that_ends_sends_nothing_and_says_so (void **state)
 {
   TdTestChild c = part ("silent");
@@ -209,6 +231,8 @@ main (int argc, char **argv)
     td_test (dtype_and_root__that_differ_are_errors_on_all_ranks),
     td_test (failure__of_one_rank_is_told_to_all_with_its_reason),
     td_test (rank__that_ends_early_is_named_by_all_and_none_waits),
+    td_test (communicator__that_one_rank_makes_is_an_error_on_all_ranks),
+    td_test (rank__that_a_handler_ends_while_it_waits_ends_all),
     td_test (rank__that_ends_sends_nothing_and_says_so),
     td_test (rank__that_ends_early_is_waited_for_in_no_communicator),
     td_test (rank__that_is_killed_ends_the_others_with_a_line_each),

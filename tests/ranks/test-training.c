@@ -600,6 +600,32 @@ update__without_some_gradients_leaves_ranks_alike (void **state)
   td_link_free (model);
 }
 
+/* A layer whose shape only rank 0 has seen gets it on all ranks, and is trained by its
+ * gradient. */
+static void
+update__gives_shapes_to_what_a_rank_has_not_used (void **state)
+{
+  TdLink *model = mlp ("net", 8, 1), *side = td_linear_new (model, "side", TD_INFER, 4);
+  TdOpt *opt = td_multi_node_optimizer_new (make_momentum (model), world);
+
+  (void)state;
+  for (int step = 0; step < 2; step++)
+    TD_SCOPE ("step")
+      {
+        TdVar *x = numbers_of (me, TD_F32, TD_SHAPE (BATCH, 8), (unsigned)step);
+        TdVar *h = td_tanh (td_link (td_link_child (model, "l1"), x));
+        TdVar *y = td_link (me == 0 ? side : td_link_child (model, "l2"), h);
+
+        td_cleargrads (model);
+        td_backward (td_mean (td_square (y)), 0);
+        assert_int_equal (td_opt_update (opt), TD_OK);
+        assert_params_same_on_all_ranks (model);
+      }
+  assert_int_equal (td_size (td_link_param (side, "W")), 64);
+  td_opt_free (opt);
+  td_link_free (model);
+}
+
 /* A dynamic loss scale: one rank's overflow is one of all, who skip the update together. */
 static void
 overflow__of_one_rank_skips_the_update_of_all (void **state)
@@ -648,6 +674,7 @@ main (void)
     ranks_test (optimizers__of_two_kinds_are_an_error_on_all_ranks),
     ranks_test (update__of_a_rank_that_failed_is_an_error_on_all_ranks),
     ranks_test (update__without_some_gradients_leaves_ranks_alike),
+    ranks_test (update__gives_shapes_to_what_a_rank_has_not_used),
     ranks_test (overflow__of_one_rank_skips_the_update_of_all),
   };
 
