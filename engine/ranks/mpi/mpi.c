@@ -42,6 +42,7 @@ typedef struct
 } MpiWire;
 
 static pid_t opened_by;
+static Sent *late; /* of communicators that were closed: till the end */
 
 static bool
 fine (int error, const char *call, char *why)
@@ -64,8 +65,19 @@ finalize (void)
 {
   int ended = 0;
 
-  if (getpid () == opened_by && MPI_Finalized (&ended) == MPI_SUCCESS && !ended)
-    MPI_Finalize ();
+  if (getpid () != opened_by || MPI_Finalized (&ended) != MPI_SUCCESS || ended)
+    return;
+  for (Sent *s = late; s != NULL; s = s->next)
+    MPI_Request_free (&s->request);
+  MPI_Finalize ();
+  while (late != NULL)
+    {
+      Sent *s = late;
+
+      late = s->next;
+      free (s->data);
+      free (s);
+    }
 }
 
 /* Another MPI's mpirun starts processes that do not know of each other here. */
@@ -219,6 +231,16 @@ mpi_close (TdWire *wire, bool together)
     {
       settle (w, true);
       MPI_Comm_free (&w->comm);
+    }
+  else if (!ended)
+    settle (w, false);
+  while (w->sent != NULL) /* what nobody has received yet */
+    {
+      Sent *s = w->sent;
+
+      w->sent = s->next;
+      s->next = late;
+      late = s;
     }
   free (w);
 }
