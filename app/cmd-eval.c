@@ -18,7 +18,7 @@ typedef struct
   const char *op, *folder;
   const char *in[TD_EVAL_MAX_ARRAYS], *gy[TD_EVAL_MAX_ARRAYS], *attrs[TD_EVAL_MAX_ATTRS];
   int n_in, n_gy, n_attrs;
-  bool check, list, help;
+  bool check, list, list_onnx, help;
 } Request;
 
 __attribute__ ((format (printf, 1, 2))) static int
@@ -57,6 +57,8 @@ parse (int argc, char **argv, Request *r)
         r->help = true;
       else if (strcmp (arg, "--list") == 0)
         r->list = true;
+      else if (strcmp (arg, "--list-onnx") == 0)
+        r->list_onnx = true;
       else if (strcmp (arg, "--check") == 0)
         r->check = true;
       else if (strcmp (arg, "--in") == 0 && value != NULL)
@@ -76,7 +78,7 @@ parse (int argc, char **argv, Request *r)
       if (!room)
         return usage ("%s: too many of them", arg);
     }
-  if (r->op == NULL && !r->list && !r->help)
+  if (r->op == NULL && !r->list && !r->list_onnx && !r->help)
     return usage ("an operation expected (tapedeck eval --list)");
   return TD_EXIT_OK;
 }
@@ -87,8 +89,12 @@ print_usage (void)
   puts (
       "Usage: tapedeck eval OP [--in A.npy]... [--attr K=V]... [--gy G.npy]... [--check] "
       "[-o DIR]\n"
-      "       tapedeck eval --list | OP --help\n\n"
-      "One operation on arrays, by Chainer's name.\n\n"
+      "       tapedeck eval MODEL.onnx [--in A.npy]... [--gy G.npy]... [-o DIR]\n"
+      "       tapedeck eval --list | --list-onnx | OP --help\n\n"
+      "One operation on arrays, by Chainer's name; or an ONNX model, opsets 7 to 21, as it is "
+      "used\n"
+      "(its inputs in the graph's order; with --gy DIR/grads.npz has the gradients of its\n"
+      "parameters, under the names of the file's initializers).\n\n"
       "  --in A.npy     an input; in the function's order\n"
       "  --attr K=V     an attribute by Chainer's argument name; lists by commas, nested "
       "lists\n"
@@ -97,7 +103,8 @@ print_usage (void)
       "  -o DIR         write DIR/out0.npy ... and, with --gy, DIR/ginK.npy for each input K\n"
       "                 that has a gradient; without -o and --check they are printed\n"
       "  --check        hold gradients of first and second order against differences\n"
-      "  --list         all operations, with arguments, attributes, defaults, formula\n\n"
+      "  --list         all operations, with arguments, attributes, defaults, formula\n"
+      "  --list-onnx    the operators of ONNX models, with opsets and what is left out\n\n"
       "Files are npy of float16, float32, float64, int32, int64, uint8 or bool; bfloat16 is\n"
       "written as float32.\n"
       "Exit status: 0 done; 1 the operation or the check failed; 2 unknown operation or\n"
@@ -112,6 +119,16 @@ is_float (const TdVar *v)
   return td_dtype (v) <= TD_BF16;
 }
 
+/* A file is not as it should be: "td_load_npy: FILE: what is wrong". */
+static int
+unreadable (void)
+{
+  fprintf (stderr, "tapedeck: %s\n",
+           td_error ()->message + strlen (td_error ()->op) + strlen (": "));
+  td_error_clear ();
+  return TD_EXIT_USAGE;
+}
+
 /* Load arrays.  False after printing what is wrong. */
 static bool
 load (const char *const *paths, int n, TdVar **vars)
@@ -121,10 +138,7 @@ load (const char *const *paths, int n, TdVar **vars)
       vars[i] = td_load_npy (paths[i]);
       if (td_error () == NULL)
         continue;
-      /* "td_load_npy: FILE: what is wrong" */
-      fprintf (stderr, "tapedeck: %s\n",
-               td_error ()->message + strlen (td_error ()->op) + strlen (": "));
-      td_error_clear ();
+      unreadable ();
       return false;
     }
   return true;
@@ -210,14 +224,18 @@ fits (const char *path, const TdVar *gy, const TdVar *y)
   return false;
 }
 
-/* Gradients of all outputs in all inputs; NULL where there is none. */
+/* Gradients of all outputs in all inputs, NULL where there is none; those of a model's
+ * parameters take the parameters' places. */
 static void
-gradients (TdEval *e, TdVar **gy, TdVar **gin)
+gradients (TdEval *e, TdVar **gy, TdVar **gin, TdEvalParams *params)
 {
-  TdVar *ys[TD_EVAL_MAX_ARRAYS], *gys[TD_EVAL_MAX_ARRAYS], *xs[TD_EVAL_MAX_ARRAYS],
-      *gxs[TD_EVAL_MAX_ARRAYS] = { NULL };
+  TdVar *ys[TD_EVAL_MAX_ARRAYS], *gys[TD_EVAL_MAX_ARRAYS];
+  TdVar **xs = calloc ((size_t)(2 * (e->n_in + params->n) + 1), sizeof *xs),
+        **gxs = xs + e->n_in + params->n;
   int n_y = 0, n_x = 0;
 
+  if (xs == NULL)
+    abort ();
   for (int k = 0; k < e->n_out; k++)
     if (is_float (e->out[k]))
       {
@@ -229,11 +247,16 @@ gradients (TdEval *e, TdVar **gy, TdVar **gin)
   for (int i = 0; i < e->n_in; i++)
     if (td_eval_wants_grad (e, i))
       xs[n_x++] = e->in[i];
+  for (int i = 0; i < params->n; i++)
+    xs[n_x++] = params->vars[i];
   if (n_y > 0 && n_x > 0)
     td_grad_of (ys, n_y, xs, n_x, gys, 0, gxs);
   n_x = 0;
   for (int i = 0; i < e->n_in; i++)
     gin[i] = td_eval_wants_grad (e, i) ? gxs[n_x++] : NULL;
+  for (int i = 0; i < params->n; i++)
+    params->vars[i] = gxs[n_x++];
+  free (xs);
 }
 
 static void
@@ -288,12 +311,44 @@ check (TdEval *e)
 
 /* --- the command -------------------------------------------------------------------------- */
 
+/* Arrays to files or to stdout. */
+static int
+put_all (const Request *r, TdEval *e, TdVar **gin, TdEvalParams *params)
+{
+  char path[4200];
+
+  if (r->folder != NULL && mkdir (r->folder, 0777) != 0 && errno != EEXIST)
+    {
+      fprintf (stderr, "tapedeck: %s: %s\n", r->folder, strerror (errno));
+      return TD_EXIT_USAGE;
+    }
+  for (int k = 0; k < e->n_out && r->folder != NULL; k++)
+    if (is_input (r, "out", k))
+      return TD_EXIT_USAGE;
+  for (int i = 0; i < e->n_in && r->folder != NULL; i++)
+    if (gin[i] != NULL && is_input (r, "gin", i))
+      return TD_EXIT_USAGE;
+  for (int k = 0; k < e->n_out && td_error () == NULL; k++)
+    put (r, "out", k, e->out[k]);
+  for (int i = 0; i < e->n_in && td_error () == NULL; i++)
+    if (gin[i] != NULL)
+      put (r, "gin", i, gin[i]);
+  snprintf (path, sizeof path, "%s/grads.npz", r->folder != NULL ? r->folder : "");
+  if (r->folder != NULL && params->n > 0 && td_error () == NULL)
+    td_eval_params_save (params, path);
+  return td_error () != NULL ? TD_EXIT_FINDING : TD_EXIT_OK;
+}
+
 static int
 evaluate (const Request *r, TdEval *e)
 {
   TdVar *gy[TD_EVAL_MAX_ARRAYS], *gin[TD_EVAL_MAX_ARRAYS] = { NULL };
+  TdEvalParams params;
+  int status;
 
   e->n_in = r->n_in;
+  if (e->model_path != NULL && !td_eval_load_model (e, r->n_in))
+    return e->wrong[0] != '\0' ? usage ("%s", e->wrong) : unreadable ();
   if (!load (r->in, r->n_in, e->in) || !load (r->gy, r->n_gy, gy))
     return TD_EXIT_USAGE;
   for (int i = 0; i < e->n_in; i++)
@@ -312,28 +367,13 @@ evaluate (const Request *r, TdEval *e)
   for (int k = 0; k < r->n_gy; k++)
     if (!fits (r->gy[k], gy[k], e->out[k]))
       return TD_EXIT_USAGE;
+  td_eval_params (&params, r->n_gy > 0 ? e->model : NULL);
   if (r->n_gy > 0)
-    gradients (e, gy, gin);
-  if (td_error () != NULL)
-    return TD_EXIT_FINDING;
-  if (r->folder != NULL && mkdir (r->folder, 0777) != 0 && errno != EEXIST)
-    {
-      fprintf (stderr, "tapedeck: %s: %s\n", r->folder, strerror (errno));
-      return TD_EXIT_USAGE;
-    }
-  for (int k = 0; k < e->n_out && r->folder != NULL; k++)
-    if (is_input (r, "out", k))
-      return TD_EXIT_USAGE;
-  for (int i = 0; i < e->n_in && r->folder != NULL; i++)
-    if (gin[i] != NULL && is_input (r, "gin", i))
-      return TD_EXIT_USAGE;
-  for (int k = 0; k < e->n_out && td_error () == NULL; k++)
-    put (r, "out", k, e->out[k]);
-  for (int i = 0; i < e->n_in && td_error () == NULL; i++)
-    if (gin[i] != NULL)
-      put (r, "gin", i, gin[i]);
-  if (td_error () != NULL)
-    return TD_EXIT_FINDING;
+    gradients (e, gy, gin, &params);
+  status = td_error () != NULL ? TD_EXIT_FINDING : put_all (r, e, gin, &params);
+  td_eval_params_clear (&params);
+  if (status != TD_EXIT_OK)
+    return status;
   return r->check ? check (e) : TD_EXIT_OK;
 }
 
@@ -348,9 +388,15 @@ td_command_eval (int argc, char **argv)
     return status;
   if (r.list)
     return td_eval_print_list (), TD_EXIT_OK;
+  if (r.list_onnx)
+    return td_eval_print_onnx (), TD_EXIT_OK;
   if (r.op == NULL)
     return print_usage (), TD_EXIT_OK;
-  if (!td_eval_begin (&e, r.op))
+  if (td_eval_is_model (r.op) && (r.check || r.n_attrs > 0 || r.help))
+    return usage ("%.200s: a model takes --in, --gy and -o", r.op);
+  if (td_eval_is_model (r.op))
+    td_eval_begin_model (&e, r.op);
+  else if (!td_eval_begin (&e, r.op))
     return usage ("%.100s: no such operation (tapedeck eval --list)", r.op);
   if (r.help)
     {

@@ -111,3 +111,13 @@ td_eval_print_help (const TdEval *e)
               kind_text (a->kind), a->required ? "must be given" : "default ", a->default_text);
     }
 }
+
+void
+td_eval_print_onnx (void)
+{
+  TdOnnxOperator o;
+
+  for (int i = 0; (o = td_onnx_operator_at (i)).name != NULL; i++)
+    printf ("%-20s %2d-%d  %s%s\n", o.name, o.from, o.to, o.limits != NULL ? "partly: " : "yes",
+            o.limits != NULL ? o.limits : "");
+}

@@ -55,6 +55,8 @@ struct TdEval
   int n_attrs;
   TdVar *in[TD_EVAL_MAX_ARRAYS], *out[TD_EVAL_MAX_ARRAYS];
   int n_in, n_out;
+  const char *model_path; /**< of an ONNX model, or NULL */
+  TdLink *model;
   char wrong[512]; /**< what is wrong with how it is called; "" if nothing is */
 };
 
@@ -109,6 +111,27 @@ void td_eval_output (TdEval *e, TdVar *y);
 /** Say what is wrong with an attribute's value. */
 void td_eval_wrong (TdEval *e, const char *name, const char *what);
 
+/* Models (eval-model.c). */
+/** Say whether that names an ONNX model. */
+bool td_eval_is_model (const char *name);
+void td_eval_begin_model (TdEval *e, const char *path);
+/** Load it, and count its inputs.  False: e->wrong, or an error of the engine. */
+bool td_eval_load_model (TdEval *e, int n_in);
+/** Parameters of a model, with its paths; or their gradients. */
+typedef struct TdEvalParams
+{
+  char **paths;
+  TdVar **vars;
+  int n;
+} TdEvalParams;
+/** model NULL: none.  *Owner*: p, td_eval_params_clear (). */
+void td_eval_params (TdEvalParams *p, TdLink *model);
+void td_eval_params_clear (TdEvalParams *p);
+/** Write an npz; those that are NULL are left out. */
+void td_eval_params_save (TdEvalParams *gradients, const char *path);
+
 /** The list of everything, and one function's page. */
 void td_eval_print_list (void);
+/** Operators of ONNX models: name, opsets, "yes" or what is left out. */
+void td_eval_print_onnx (void);
 void td_eval_print_help (const TdEval *e);

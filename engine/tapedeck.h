@@ -428,3 +428,4 @@ TD_END_DECLS
 #include "tapedeck-recurrent.h"
 #include "tapedeck-nets.h"
 #include "tapedeck-static.h"
+#include "tapedeck-onnx.h"

@@ -2,7 +2,7 @@
 """eval-onnx.py TAPEDECK: single operators of ONNX's own test data, by `tapedeck eval`.
 
 Each folder of shared/data/onnx/pytorch_converted has a model of one node with its weights, and an
-input with its output; the files are read here, field by field.
+input with its output; the files are read field by field.
 SPDX-License-Identifier: MIT
 """
 import os
@@ -25,65 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/meta"))
 # pylint: disable=wrong-import-position
 from checks import Report  # noqa: E402
-
-
-# --- protocol buffers, as far as these files need them ---
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return (value if value < 1 << 63 else value - (1 << 64)), at
-
-
-def fields(data):
-    at = 0
-    while at < len(data):
-        key, at = varint(data, at)
-        if key & 7 == 0:
-            value, at = varint(data, at)
-        elif key & 7 == 2:
-            size, at = varint(data, at)
-            value, at = data[at:at + size], at + size
-        else:
-            size = 4 if key & 7 == 5 else 8
-            value, at = data[at:at + size], at + size
-        yield key >> 3, value
-
-
-def numbers(value):
-    """One number, or packed ones."""
-    if not isinstance(value, bytes):
-        return [value]
-    out, at = [], 0
-    while at < len(value):
-        number, at = varint(value, at)
-        out.append(number)
-    return out
-
-
-def tensor(data):
-    dims, kind, raw, name, items = [], 1, None, "", []
-    for field, value in fields(data):
-        if field == 1:
-            dims += numbers(value)
-        elif field == 2:
-            kind = value
-        elif field == 4:
-            items += list(np.frombuffer(value, "<f4"))
-        elif field == 7:
-            items += numbers(value)
-        elif field == 8:
-            name = value.decode()
-        elif field == 9:
-            raw = value
-    dtype = {1: "<f4", 7: "<i8"}[kind]
-    array = np.frombuffer(raw, dtype) if raw is not None else np.array(items, dtype)
-    return name, array.reshape(dims)
+from onnx_files import fields, numbers, tensor  # noqa: E402
 
 
 def attribute(data):

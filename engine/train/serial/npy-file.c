@@ -7,56 +7,18 @@
 #include "compute/core/copies.h"
 
 #include "npy.h"
+#include "read-file.h"
 #include "replace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char *
 system_says (void)
 {
   return strerror (errno); /* NOLINT(concurrency-mt-unsafe) */
-}
-
-/* The whole of a regular file.  NULL: *why. */
-static void *
-read_all (const char *path, size_t *bytes, const char **why)
-{
-  int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat s;
-  char *data = NULL;
-  size_t done = 0;
-
-  if (fd < 0 || fstat (fd, &s) != 0)
-    *why = system_says ();
-  else if (!S_ISREG (s.st_mode))
-    *why = "it is not a file";
-  else if ((data = malloc ((size_t)s.st_size + 1)) == NULL)
-    *why = "no memory to read it";
-  while (data != NULL && done < (size_t)s.st_size)
-    {
-      ssize_t n = read (fd, data + done, (size_t)s.st_size - done);
-
-      if (n < 0 && errno == EINTR)
-        continue;
-      if (n <= 0)
-        {
-          *why = n < 0 ? system_says () : "it became shorter while it was read";
-          free (data);
-          data = NULL;
-        }
-      else
-        done += (size_t)n;
-    }
-  if (fd >= 0)
-    close (fd);
-  *bytes = done;
-  return data;
 }
 
 TdVar *
@@ -70,7 +32,7 @@ td_load_npy_at (const char *path, const TdSite *site)
 
   if (td__stranger ("td_load_npy"))
     return v;
-  data = path != NULL ? read_all (path, &bytes, &why) : NULL;
+  data = path != NULL ? td__read_file (path, &bytes, &why) : NULL;
   if (data == NULL || !td__npy_parse (data, bytes, &npy, &why))
     {
       td__fail (TD_ERR_IO, "td_load_npy", site, "%.400s: %s", path != NULL ? path : "", why);

@@ -1,0 +1,132 @@
+/* `tapedeck eval MODEL.onnx`: a model as a function of its inputs, and the gradients of its
+ * parameters.
+ *
+ * SPDX-License-Identifier: MIT */
+#define TD_NO_SITES
+#include "eval.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int
+count (TdLink *model, TdOnnxInfo (*info) (TdLink *model, int i))
+{
+  int n = 0;
+
+  while (info (model, n).name != NULL)
+    n++;
+  return n;
+}
+
+static void
+call_model (TdEval *e)
+{
+  const int n_out = count (e->model, td_onnx_output);
+
+  if (n_out > TD_EVAL_MAX_ARRAYS)
+    {
+      snprintf (e->wrong, sizeof e->wrong, "%.300s: at most %d outputs expected, got %d",
+                e->model_path, TD_EVAL_MAX_ARRAYS, n_out);
+      return;
+    }
+  e->n_out = n_out;
+  td_link_call (e->model, e->in, e->n_in, e->out, n_out);
+}
+
+static const TdEvalFunction model_function
+    = { .name = "model", .operands = "[xs...]", .attributes = "", .call = call_model };
+
+bool
+td_eval_is_model (const char *name)
+{
+  const size_t n = strlen (name);
+
+  return n > 5 && strcmp (name + n - 5, ".onnx") == 0;
+}
+
+void
+td_eval_begin_model (TdEval *e, const char *path)
+{
+  memset (e, 0, sizeof *e);
+  e->function = &model_function;
+  e->model_path = path;
+}
+
+static void
+say_lack (const char *line, void *user)
+{
+  fprintf (stderr, "tapedeck: %s: not there: %s\n", (const char *)user, line);
+}
+
+bool
+td_eval_load_model (TdEval *e, int n_in)
+{
+  TdOnnxLoadOpt options = td_onnx_load_options ();
+  size_t used;
+  int n;
+
+  options.lack = say_lack;
+  options.user = (void *)(uintptr_t)e->model_path;
+  e->model = td_onnx_load_at (e->model_path, options, NULL);
+  if (td_error () != NULL)
+    return false;
+  n = count (e->model, td_onnx_input);
+  if (n == n_in)
+    return true;
+  used = (size_t)snprintf (e->wrong, sizeof e->wrong, "%.200s: %d input%s expected (",
+                           e->model_path, n, n == 1 ? "" : "s");
+  for (int i = 0; i < n && used < 400; i++)
+    used += (size_t)snprintf (e->wrong + used, sizeof e->wrong - used, "%s%.60s",
+                              i > 0 ? ", " : "", td_onnx_input (e->model, i).name);
+  snprintf (e->wrong + used, sizeof e->wrong - used, "), got %d", n_in);
+  return false;
+}
+
+/* --- parameters --- */
+
+static void
+add_parameter (const char *path, TdVar *param, void *user)
+{
+  TdEvalParams *p = user;
+
+  p->paths = realloc (p->paths, (size_t)(p->n + 1) * sizeof *p->paths);
+  p->vars = realloc (p->vars, (size_t)(p->n + 1) * sizeof *p->vars);
+  if (p->paths == NULL || p->vars == NULL)
+    abort ();
+  p->paths[p->n] = strdup (path);
+  p->vars[p->n++] = param;
+}
+
+void
+td_eval_params (TdEvalParams *p, TdLink *model)
+{
+  memset (p, 0, sizeof *p);
+  if (model != NULL)
+    td_link_each_param (model, add_parameter, p);
+}
+
+void
+td_eval_params_clear (TdEvalParams *p)
+{
+  for (int i = 0; i < p->n; i++)
+    free (p->paths[i]);
+  free (p->paths);
+  free (p->vars);
+}
+
+static void
+serialize (void *object, TdSerializer *s)
+{
+  const TdEvalParams *p = object;
+
+  for (int i = 0; i < p->n; i++)
+    if (p->vars[i] != NULL)
+      td_serialize_var (s, p->paths[i], p->vars[i]);
+}
+
+void
+td_eval_params_save (TdEvalParams *gradients, const char *path)
+{
+  td_save_object (path, serialize, gradients);
+}

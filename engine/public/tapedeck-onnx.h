@@ -1,0 +1,71 @@
+/* ONNX models of other programs as links.  Included by tapedeck.h.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+TD_BEGIN_DECLS
+
+/** Options of td_onnx_load. */
+typedef struct TdOnnxLoadOpt
+{
+  int begin_;
+  const char *name; /**< of the link; NULL: the graph's */
+  bool train;       /**< BatchNormalization and Dropout follow config train, as the engine's own
+                       links do; false: they do what the file says, which is nothing but use */
+  const char *fixed; /**< initializers that are not trained, by name, separated by commas */
+  void (*lack) (const char *line,
+                void *user); /**< hears of each thing that the file asks for
+                                and that is not there, before the error does */
+  void *user;
+  int end_;
+} TdOnnxLoadOpt;
+#define TD_ONNX_LOAD_DEFAULTS .name = (const char *)0, .train = false, .begin_ = 0
+TD_API TdOnnxLoadOpt td_onnx_load_options (void);
+/** Read an ONNX model, opsets 7 to 21, as a link: td_onnx_load (path, .train = true).  Its
+ * parameters are the file's floating-point initializers of one axis or more, under their names,
+ * whose slashes make links; names that meet get a number.  It is called with the graph's inputs
+ * in order (td_link_call, td_onnx_call), trained, recorded, saved and copied like any other;
+ * the mean and variance of BatchNormalization are persistents.
+ * *Owner*: the engine, until td_link_free.  *Errors*: an inert link; TD_ERR_IO naming the file:
+ * not there, damaged, data outside of its folder; TD_ERR_ARG naming the operators that are not
+ * there, and nothing is made. */
+TD_API TdLink *td_onnx_load_at (const char *path, TdOnnxLoadOpt options, const TdSite *site);
+TD_API TdLink *td_onnx_load (const char *path);
+/** Call it with inputs by name, in any order; names NULL: in the graph's.  out are the graph's
+ * first outputs.  *Errors*: as td_link_call; a name that is missing, unknown or there twice. */
+TD_API TdStatus td_onnx_call_at (TdLink *link, const char *const *names, TdVar *const *in,
+                                 int n_in, TdVar **out, int n_out, const TdSite *site);
+TD_API TdStatus td_onnx_call (TdLink *link, const char *const *names, TdVar *const *in,
+                              int n_in, TdVar **out, int n_out);
+
+/** What goes in or comes out.  ndim -1: any shape; dim -1: any size. */
+typedef struct TdOnnxInfo
+{
+  const char *name; /**< NULL: there is no such one.  *Owner*: the link */
+  TdDtype dtype;
+  int ndim;
+  int64_t dim[TD_MAX_DIMS];
+} TdOnnxInfo;
+/** Input or output i of a link of td_onnx_load; name NULL behind the last. */
+TD_API TdOnnxInfo td_onnx_input (TdLink *link, int i);
+TD_API TdOnnxInfo td_onnx_output (TdLink *link, int i);
+
+/** An operator that td_onnx_load reads. */
+typedef struct TdOnnxOperator
+{
+  const char *name;   /**< NULL: there is no such one */
+  int from, to;       /**< opsets */
+  const char *limits; /**< what is left out; NULL: nothing */
+} TdOnnxOperator;
+/** Operator i, a row for each range of opsets; name NULL behind the last. */
+TD_API TdOnnxOperator td_onnx_operator_at (int i);
+
+#if !defined(TD_NO_SITES)
+/* clang-format off */
+#define td_onnx_load(...) td__onnx_load_x (__VA_ARGS__, .end_ = 0)
+#define td__onnx_load_x(path, ...) td_onnx_load_at (path, TD_OPTIONS_ (TdOnnxLoadOpt, TD_ONNX_LOAD_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_onnx_call(...) td_onnx_call_at (__VA_ARGS__, TD_HERE)
+/* clang-format on */
+#endif
+
+TD_END_DECLS

@@ -1,0 +1,273 @@
+/* Names become values: what makes each, and what takes it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "graph.h"
+
+#include "compute/core/core.h"
+#include "host-memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- numbers of names --- */
+
+typedef struct
+{
+  const char *name;
+  int value, maker; /* the node that makes it; -1: it is there before */
+} Entry;
+
+typedef struct
+{
+  Entry *entries;
+  size_t n_slots, n;
+} Names;
+
+static Entry *
+find (const Names *names, const char *name)
+{
+  size_t hash = 14695981039346656037u, at;
+
+  for (const char *c = name; *c != '\0'; c++)
+    hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+  for (at = hash % names->n_slots; names->entries[at].name != NULL;
+       at = (at + 1) % names->n_slots)
+    if (strcmp (names->entries[at].name, name) == 0)
+      break;
+  return &names->entries[at];
+}
+
+typedef struct
+{
+  TdOnnxGraph *g;
+  Names names;
+  char *why;
+  size_t size;
+} Connect;
+
+static bool
+make (Connect *c, const char *name, int maker, int *value)
+{
+  Entry *e = find (&c->names, name);
+
+  if (e->name != NULL)
+    return snprintf (c->why, c->size, "%.200s is made twice", name), false;
+  *e = (Entry){ name, c->g->n_values++, maker };
+  *value = e->value;
+  return true;
+}
+
+/* --- what Constants make --- */
+
+static const char *
+constant_tensor (TdOnnxGraph *g, const TdOnnxNode *n, TdOnnxTensor *t)
+{
+  const TdOnnxAttr *a = n->n_attrs == 1 ? &n->attrs[0] : NULL;
+  const bool is_list
+      = a != NULL
+        && (a->kind == TD_ONNX_INTS || a->kind == TD_ONNX_FLOATS
+            || strcmp (a->name, "value_ints") == 0 || strcmp (a->name, "value_floats") == 0);
+  int64_t *elements;
+
+  if (a != NULL && a->kind == TD_ONNX_TENSOR)
+    {
+      *t = *a->tensor;
+      return t->location != NULL ? "its data lies outside of the file" : t->why;
+    }
+  if (a == NULL || strncmp (a->name, "value_", 6) != 0 || strstr (a->name, "string") != NULL)
+    return "neither numbers nor an array";
+  t->shape = (TdShape){ is_list, { a->n } };
+  t->dtype = strncmp (a->name + 6, "int", 3) == 0 ? TD_I64 : TD_F32;
+  t->bytes = td_dtype_bytes ((TdDtype)t->dtype) * (size_t)(is_list ? a->n : 1);
+  elements = td__onnx_alloc (&g->arena, t->bytes + 8, 1);
+  if (t->dtype == TD_I64 && (a->kind == TD_ONNX_INT || a->ints != NULL))
+    memcpy (elements, is_list ? a->ints : &a->i, t->bytes);
+  for (int i = 0; t->dtype == TD_F32 && i < (is_list ? a->n : 1); i++)
+    ((float *)(void *)elements)[i] = (float)(a->floats != NULL ? a->floats[i] : a->f);
+  t->elements = elements;
+  return NULL;
+}
+
+/* Nodes that make constants become arrays that are given. */
+static void
+take_constants (TdOnnxGraph *g)
+{
+  int kept = 0;
+
+  for (int i = 0; i < g->n_nodes; i++)
+    {
+      TdOnnxNode *n = &g->nodes[i];
+      TdOnnxGiven *given = &g->givens[g->n_givens];
+
+      if (strcmp (n->type, "Constant") != 0 || n->domain[0] != '\0' || n->n_out != 1
+          || n->n_in != 0)
+        {
+          g->nodes[kept++] = *n;
+          continue;
+        }
+      g->n_givens++;
+      given->tensor.why = constant_tensor (g, n, &given->tensor);
+      given->tensor.name = n->out_names[0];
+    }
+  g->n_nodes = kept;
+}
+
+/* --- all together --- */
+
+static bool
+makers (Connect *c)
+{
+  TdOnnxGraph *g = c->g;
+  int kept = 0;
+
+  for (int i = 0; i < g->n_givens; i++)
+    if (!make (c, g->givens[i].tensor.name, -1, &g->givens[i].value))
+      return false;
+  for (int i = 0; i < g->n_in; i++) /* old files list initializers as inputs, too */
+    if (find (&c->names, g->in[i].name)->name == NULL)
+      {
+        g->in[kept] = g->in[i];
+        if (!make (c, g->in[kept].name, -1, &g->in[kept].value))
+          return false;
+        kept++;
+      }
+  g->n_in = kept;
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int k = 0; k < g->nodes[i].n_out; k++)
+      {
+        g->nodes[i].out[k] = TD_ONNX_ABSENT;
+        if (g->nodes[i].out_names[k][0] != '\0'
+            && !make (c, g->nodes[i].out_names[k], i, &g->nodes[i].out[k]))
+          return false;
+      }
+  return true;
+}
+
+static bool
+takers (Connect *c)
+{
+  TdOnnxGraph *g = c->g;
+  char text[240];
+
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int k = 0; k < g->nodes[i].n_in; k++)
+      {
+        const char *name = g->nodes[i].in_names[k];
+        const Entry *e = find (&c->names, name);
+
+        g->nodes[i].in[k] = TD_ONNX_ABSENT;
+        if (name[0] == '\0')
+          continue;
+        if (e->name == NULL || e->maker >= i)
+          {
+            snprintf (c->why, c->size, "%s takes %.200s, which %s",
+                      td__onnx_node_text (&g->nodes[i], text, sizeof text), name,
+                      e->name == NULL ? "nothing makes"
+                      : e->maker == i ? "it makes itself"
+                                      : "a later node makes: in a circle, or out of order");
+            return false;
+          }
+        g->nodes[i].in[k] = e->value;
+      }
+  for (int k = 0; k < g->n_out; k++)
+    {
+      const Entry *e = find (&c->names, g->out[k].name);
+
+      if (e->name == NULL)
+        return snprintf (c->why, c->size, "nothing makes its output %.200s", g->out[k].name),
+               false;
+      g->out[k].value = e->value;
+    }
+  return true;
+}
+
+/* Outputs that nobody takes, and inputs left out behind the last, are as if not there. */
+static void
+drop_unused (TdOnnxGraph *g)
+{
+  bool *used = td__xcalloc ((size_t)g->n_values + 1, sizeof *used);
+
+  for (int k = 0; k < g->n_out; k++)
+    used[g->out[k].value] = true;
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int k = 0; k < g->nodes[i].n_in; k++)
+      if (g->nodes[i].in[k] != TD_ONNX_ABSENT)
+        used[g->nodes[i].in[k]] = true;
+  for (int i = 0; i < g->n_nodes; i++)
+    {
+      TdOnnxNode *n = &g->nodes[i];
+
+      for (int k = 1; k < n->n_out; k++)
+        if (n->out[k] != TD_ONNX_ABSENT && !used[n->out[k]])
+          n->out[k] = TD_ONNX_ABSENT;
+      while (n->n_in > 0 && n->in[n->n_in - 1] == TD_ONNX_ABSENT)
+        n->n_in--;
+    }
+  free (used);
+}
+
+bool
+td__onnx_connect (TdOnnxGraph *g, char *why, size_t size)
+{
+  Connect c = { .g = g, .why = why, .size = size };
+  size_t n = (size_t)g->n_in + (size_t)g->n_givens + (size_t)g->n_nodes;
+  bool ok;
+
+  for (int i = 0; i < g->n_nodes; i++)
+    n += (size_t)g->nodes[i].n_out;
+  c.names.n_slots = 2 * n + 16;
+  c.names.entries = td__xcalloc (c.names.n_slots, sizeof *c.names.entries);
+  take_constants (g);
+  ok = makers (&c) && takers (&c);
+  free (c.names.entries);
+  if (ok)
+    drop_unused (g);
+  return ok;
+}
+
+/* --- what is asked of a node --- */
+
+const TdOnnxAttr *
+td__onnx_attr (const TdOnnxNode *node, const char *name)
+{
+  for (int i = 0; i < node->n_attrs; i++)
+    if (strcmp (node->attrs[i].name, name) == 0)
+      return &node->attrs[i];
+  return NULL;
+}
+
+int64_t
+td__onnx_attr_int (const TdOnnxNode *node, const char *name, int64_t otherwise)
+{
+  const TdOnnxAttr *a = td__onnx_attr (node, name);
+
+  return a != NULL && a->kind == TD_ONNX_INT ? a->i : otherwise;
+}
+
+double
+td__onnx_attr_float (const TdOnnxNode *node, const char *name, double otherwise)
+{
+  const TdOnnxAttr *a = td__onnx_attr (node, name);
+
+  return a != NULL && a->kind == TD_ONNX_FLOAT ? a->f : otherwise;
+}
+
+const char *
+td__onnx_attr_text (const TdOnnxNode *node, const char *name, const char *otherwise)
+{
+  const TdOnnxAttr *a = td__onnx_attr (node, name);
+
+  return a != NULL && a->kind == TD_ONNX_STRING ? a->s : otherwise;
+}
+
+const char *
+td__onnx_node_text (const TdOnnxNode *node, char *text, size_t size)
+{
+  const char *name = node->name[0] != '\0' ? node->name
+                     : node->n_out > 0     ? node->out_names[0]
+                                           : "";
+
+  snprintf (text, size, "%.60s (node %.120s)", node->type, name);
+  return text;
+}

@@ -1,0 +1,126 @@
+/* An ONNX graph that was read: nodes in the order in which they run, arrays that the file
+ * gives, names of what goes in and out.  Values are numbers from 0 on.
+ *
+ * *Source*: github.com/onnx/onnx, onnx.proto3 and IR.md.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "host.h"
+#include "wire.h"
+
+enum
+{
+  TD_ONNX_ABSENT = -1, /* an input or output that is left out */
+  TD_ONNX_OPSET_FIRST = 7,
+  TD_ONNX_OPSET_LAST = 21,
+  TD_ONNX_MOST_OUT = 512
+};
+
+/** An array of the file.  *Owner*: the graph's arena, or the file's bytes while it is loaded.
+ */
+typedef struct TdOnnxTensor
+{
+  const char *name;
+  int dtype; /**< a TdDtype, or -1: one that the engine has not */
+  TdShape shape;
+  const void *elements; /**< NULL once loading is over, and where `why` says what is wrong */
+  size_t bytes;
+  const char *why;
+  void *external;       /**< elements from outside: free () */
+  const char *location; /**< of external data, beside the model; NULL: none */
+  uint64_t offset, length;
+} TdOnnxTensor;
+
+typedef enum
+{
+  TD_ONNX_FLOAT = 1,
+  TD_ONNX_INT = 2,
+  TD_ONNX_STRING = 3,
+  TD_ONNX_TENSOR = 4,
+  TD_ONNX_GRAPH = 5,
+  TD_ONNX_FLOATS = 6,
+  TD_ONNX_INTS = 7,
+  TD_ONNX_STRINGS = 8
+} TdOnnxKind;
+
+typedef struct TdOnnxAttr
+{
+  const char *name;
+  int kind;
+  int64_t i;
+  double f;
+  const char *s;
+  int n; /**< of ints, floats or texts */
+  int64_t *ints;
+  double *floats;
+  const char **texts;
+  TdOnnxTensor *tensor;
+} TdOnnxAttr;
+
+struct TdOnnxRow;
+
+typedef struct TdOnnxNode
+{
+  const char *name, *type, *domain;
+  const char **in_names, **out_names; /**< "": left out */
+  int *in, *out;                      /**< values, or TD_ONNX_ABSENT */
+  int n_in, n_out;
+  TdOnnxAttr *attrs;
+  int n_attrs;
+  const struct TdOnnxRow *row;
+  const char *path; /**< of the link that it stands for: its name without the last part */
+} TdOnnxNode;
+
+/** What goes in or out: its type, and sizes, -1 for those that are open. */
+typedef struct TdOnnxPort
+{
+  const char *name;
+  int value;
+  int dtype; /**< -1: none that the engine has */
+  int ndim;  /**< -1: not said */
+  int64_t dim[TD_MAX_DIMS];
+  const char *symbol[TD_MAX_DIMS]; /**< "batch", or NULL */
+} TdOnnxPort;
+
+/** An array that the graph begins with: an initializer, or what a Constant makes. */
+typedef struct TdOnnxGiven
+{
+  TdOnnxTensor tensor;
+  int value;
+  bool initializer;
+  const TdOnnxHost *host; /**< its numbers, where they never change; or NULL */
+  const char *key;        /**< of its array in the link, "l1/W"; NULL: it has none there */
+} TdOnnxGiven;
+
+typedef struct TdOnnxGraph
+{
+  int refs;
+  TdOnnxArena arena;
+  const char *name;
+  int64_t ir_version, opset; /**< opset 0: the standard domain is not imported */
+  TdOnnxNode *nodes;
+  TdOnnxGiven *givens;
+  TdOnnxPort *in, *out;
+  int n_nodes, n_givens, n_in, n_out, n_values;
+  bool follows_train; /**< TdOnnxLoadOpt.train */
+} TdOnnxGraph;
+
+/** Understand a file.  What it keeps of `bytes` are the elements of tensors.  NULL: why, of
+ * `size` bytes.  *Owner*: the caller, td__onnx_graph_unref. */
+TdOnnxGraph *td__onnx_parse (const uint8_t *bytes, size_t n, char *why, size_t size);
+void td__onnx_graph_unref (TdOnnxGraph *graph);
+/** A TdDtype of one of ONNX's element types, or -1. */
+int td__onnx_dtype_of (int64_t type);
+/** Give every name its value, Constants their arrays, and nodes their order.  False: why. */
+bool td__onnx_connect (TdOnnxGraph *graph, char *why, size_t size);
+/** Read arrays that lie in files of their own, in the folder of `path`.  False: why. */
+bool td__onnx_read_external (TdOnnxGraph *graph, const char *path, char *why, size_t size);
+
+/** An attribute by name, or NULL. */
+const TdOnnxAttr *td__onnx_attr (const TdOnnxNode *node, const char *name);
+int64_t td__onnx_attr_int (const TdOnnxNode *node, const char *name, int64_t otherwise);
+double td__onnx_attr_float (const TdOnnxNode *node, const char *name, double otherwise);
+const char *td__onnx_attr_text (const TdOnnxNode *node, const char *name,
+                                const char *otherwise);
+/** What a node is called in messages: "Conv conv1". */
+const char *td__onnx_node_text (const TdOnnxNode *node, char *text, size_t size);

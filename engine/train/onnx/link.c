@@ -1,0 +1,310 @@
+/* The link that an ONNX graph becomes: its call, its copies, what goes in and out.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "onnx-link.h"
+
+#include "host-memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the call --- */
+
+static void
+port_text (const TdOnnxPort *p, char *text, size_t size)
+{
+  size_t used = (size_t)snprintf (text, size, "(");
+
+  for (int d = 0; d < p->ndim && used < size; d++)
+    {
+      if (p->dim[d] >= 0)
+        used += (size_t)snprintf (text + used, size - used, "%s%lld", d > 0 ? ", " : "",
+                                  (long long)p->dim[d]);
+      else
+        used += (size_t)snprintf (text + used, size - used, "%s%.40s", d > 0 ? ", " : "",
+                                  p->symbol[d] != NULL ? p->symbol[d] : "?");
+    }
+  if (used < size)
+    snprintf (text + used, size - used, ")");
+}
+
+/* A symbol stands for one size in all inputs. */
+static int64_t
+size_of_symbol (const TdOnnxGraph *g, TdVar *const *in, int n, const char *symbol)
+{
+  for (int i = 0; i <= n; i++)
+    for (int d = 0; d < g->in[i].ndim; d++)
+      if (g->in[i].symbol[d] != NULL && strcmp (g->in[i].symbol[d], symbol) == 0)
+        return in[i]->node->shape.dim[d];
+  return -1;
+}
+
+static bool
+port_fits (const TdOnnxGraph *g, TdVar *const *in, int i)
+{
+  const TdOnnxPort *p = &g->in[i];
+  const TdShape *shape = &in[i]->node->shape;
+
+  if (p->ndim < 0)
+    return true;
+  if (p->ndim != shape->ndim)
+    return false;
+  for (int d = 0; d < p->ndim; d++)
+    {
+      const bool named = p->dim[d] < 0 && p->symbol[d] != NULL && p->symbol[d][0] != '\0';
+      const int64_t want = named ? size_of_symbol (g, in, i, p->symbol[d]) : p->dim[d];
+
+      if (want >= 0 && want != shape->dim[d])
+        return false;
+    }
+  return true;
+}
+
+static TdStatus
+check_inputs (const TdOnnxGraph *g, TdVar *const *in, int n_in, int n_out)
+{
+  char want[300], got[160];
+
+  if (n_in != g->n_in || n_out > g->n_out)
+    return td__fail (TD_ERR_ARG, "Onnx", td__engine.site,
+                     "%d inputs and at most %d outputs expected, got %d and %d", g->n_in,
+                     g->n_out, n_in, n_out);
+  for (int i = 0; i < n_in; i++)
+    {
+      if (td_poisoned (in[i]))
+        return td__error_status ();
+      if (g->in[i].dtype != (int)in[i]->node->dtype)
+        return td__fail (TD_ERR_DTYPE, "Onnx", td__engine.site, "input %.100s is of %s, got %s",
+                         g->in[i].name, td_dtype_name ((TdDtype)g->in[i].dtype),
+                         td_dtype_name (td_dtype (in[i])));
+      if (port_fits (g, in, i))
+        continue;
+      port_text (&g->in[i], want, sizeof want);
+      return td__fail (TD_ERR_SHAPE, "Onnx", td__engine.site,
+                       "input %.100s of shape %s expected, got %s", g->in[i].name, want,
+                       td_shape_text (&in[i]->node->shape, got, sizeof got));
+    }
+  return TD_OK;
+}
+
+/* Does another make it?  What is passed on as it is must not be handed out as it is. */
+static bool
+is_passed_on (const TdOnnxRun *r, TdVar *const *in, TdParam *const *params, TdVar *const *out,
+              int k)
+{
+  bool is = false;
+
+  for (int i = 0; i < r->g->n_in && !is; i++)
+    is = in[i] == out[k];
+  for (int i = 0; i < r->g->n_givens && !is; i++)
+    is = params[i] != NULL && params[i]->var == out[k];
+  for (int i = 0; i < k && !is; i++)
+    is = out[i] == out[k];
+  return is;
+}
+
+static TdStatus
+onnx_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  const TdOnnxLink *l = self;
+  const TdOnnxGraph *g = l->graph;
+  TdStatus status = check_inputs (g, in, n_in, n_out);
+  TdOnnxRun r = { .g = g };
+
+  if (status != TD_OK)
+    return status;
+  r.values = td__onnx_alloc (&r.arena, (size_t)g->n_values + 1, sizeof *r.values);
+  for (int i = 0; i < n_in; i++)
+    r.values[g->in[i].value].var = in[i];
+  for (int i = 0; i < g->n_givens; i++)
+    r.values[g->givens[i].value]
+        = (TdOnnxValue){ l->params[i] != NULL ? l->params[i]->var : NULL, g->givens[i].host };
+  td__onnx_run (&r, link->path->text);
+  for (int k = 0; k < n_out && !r.failed; k++)
+    {
+      const TdOnnxValue *v = &r.values[g->out[k].value];
+      out[k] = v->var != NULL ? v->var : td__run_upload (&r, v->host);
+      if (is_passed_on (&r, in, l->params, out, k))
+        out[k] = td_identity (out[k]);
+      r.failed |= td_poisoned (out[k]);
+    }
+  td__onnx_arena_free (&r.arena);
+  return !r.failed ? TD_OK : td__error_status () != TD_OK ? td__error_status () : TD_ERR_STATE;
+}
+
+/* --- life --- */
+
+typedef struct
+{
+  TdOnnxLink *l;
+} Collect;
+
+static void
+collect_one (TdLink *owner, TdParam *param, const char *key, void *user)
+{
+  const TdOnnxLink *l = ((Collect *)user)->l;
+
+  (void)owner;
+  for (int i = 0; i < l->graph->n_givens; i++)
+    if (l->graph->givens[i].key != NULL && strcmp (l->graph->givens[i].key, key) == 0)
+      l->params[i] = param;
+}
+
+void
+td__onnx_link_collect (TdLink *link)
+{
+  Collect c = { link->self };
+
+  td__link_visit (link, collect_one, &c);
+}
+
+static void
+onnx_free (void *self)
+{
+  TdOnnxLink *l = self;
+
+  free (l->params);
+  td__onnx_graph_unref (l->graph);
+}
+
+static void
+onnx_copied (TdLink *to, const TdLink *from)
+{
+  const TdOnnxLink *source = from->self;
+
+  source->graph->refs++;
+  td__onnx_link_fill (to, source->graph);
+  td__onnx_link_collect (to);
+}
+
+static const TdLinkClass onnx_class = { .size = sizeof (TdLinkClass),
+                                        .name = "Onnx",
+                                        .self_bytes = sizeof (TdOnnxLink),
+                                        .forward = onnx_forward,
+                                        .free = onnx_free,
+                                        .copied = onnx_copied };
+
+void
+td__onnx_link_fill (TdLink *link, TdOnnxGraph *graph)
+{
+  TdOnnxLink *l = link->self;
+
+  l->graph = graph;
+  l->params = td__xcalloc ((size_t)graph->n_givens + 1, sizeof *l->params);
+}
+
+TdLink *
+td__onnx_link_new (const char *name, const TdSite *site)
+{
+  return td__link_make (&onnx_class, NULL, name, site);
+}
+
+/* --- by name, and what there is --- */
+
+static const TdOnnxGraph *
+graph_of (TdLink *link, const char *call)
+{
+  if (!td__link_usable (link, call, NULL))
+    return NULL;
+  if (link->cls == &onnx_class)
+    return ((TdOnnxLink *)link->self)->graph;
+  td__fail (TD_ERR_ARG, call, NULL, "%s is a %s, and comes from no ONNX file", link->path->text,
+            link->cls->name);
+  return NULL;
+}
+
+static bool
+info (const TdOnnxPort *ports, int n, int i, TdOnnxInfo *to)
+{
+  *to = (TdOnnxInfo){ .name = NULL };
+  if (i < 0 || i >= n)
+    return false;
+  *to = (TdOnnxInfo){ ports[i].name, (TdDtype)ports[i].dtype, ports[i].ndim, { 0 } };
+  memcpy (to->dim, ports[i].dim, sizeof to->dim);
+  return true;
+}
+
+TdOnnxInfo
+td_onnx_input (TdLink *link, int i)
+{
+  const TdOnnxGraph *g = graph_of (link, "td_onnx_input");
+  TdOnnxInfo to;
+
+  info (g != NULL ? g->in : NULL, g != NULL ? g->n_in : 0, i, &to);
+  return to;
+}
+
+TdOnnxInfo
+td_onnx_output (TdLink *link, int i)
+{
+  const TdOnnxGraph *g = graph_of (link, "td_onnx_output");
+  TdOnnxInfo to;
+
+  info (g != NULL ? g->out : NULL, g != NULL ? g->n_out : 0, i, &to);
+  return to;
+}
+
+static int
+port_by_name (const TdOnnxPort *ports, int n, const char *name)
+{
+  for (int i = 0; i < n; i++)
+    if (name != NULL && strcmp (ports[i].name, name) == 0)
+      return i;
+  return -1;
+}
+
+static TdStatus
+by_names (TdLink *link, const TdOnnxGraph *g, const char *const *names, TdVar *const *in,
+          int n_in, TdVar **out, int n_out, const TdSite *site)
+{
+  TdVar **ordered = td__xcalloc ((size_t)g->n_in + 1, sizeof *ordered);
+  TdStatus status = TD_OK;
+
+  for (int i = 0; i < n_in && status == TD_OK; i++)
+    {
+      const int at = port_by_name (g->in, g->n_in, names[i]);
+
+      if (at < 0 || ordered[at] != NULL)
+        status = td__fail (TD_ERR_ARG, "td_onnx_call", site, "%s has no input %.100s%s",
+                           link->path->text, names[i] != NULL ? names[i] : "(null)",
+                           at < 0 ? "" : " left: it comes twice");
+      else
+        ordered[at] = in[i];
+    }
+  for (int i = 0; i < g->n_in && status == TD_OK; i++)
+    if (ordered[i] == NULL)
+      status = td__fail (TD_ERR_ARG, "td_onnx_call", site, "input %.100s of %s is missing",
+                         g->in[i].name, link->path->text);
+  if (status == TD_OK)
+    status = td_link_call_at (link, ordered, g->n_in, out, n_out, site);
+  else
+    for (int k = 0; k < n_out; k++)
+      out[k] = td__poison ();
+  free (ordered);
+  return status;
+}
+
+TdStatus
+td_onnx_call_at (TdLink *link, const char *const *names, TdVar *const *in, int n_in,
+                 TdVar **out, int n_out, const TdSite *site)
+{
+  const TdOnnxGraph *g = graph_of (link, "td_onnx_call");
+
+  if (g == NULL || !td__list_there (in, n_in, "td_onnx_call", site)
+      || !td__list_there (out, n_out, "td_onnx_call", site))
+    {
+      for (int k = 0; out != NULL && k < n_out; k++)
+        out[k] = td__poison ();
+      return td__error_status ();
+    }
+  if (names == NULL)
+    return td_link_call_at (link, in, n_in, out, n_out, site);
+  return by_names (link, g, names, in, n_in, out, n_out, site);
+}
+
+TdStatus (td_onnx_call) (TdLink *link, const char *const *names, TdVar *const *in, int n_in,
+                         TdVar **out, int n_out)
+{
+  return td_onnx_call_at (link, names, in, n_in, out, n_out, NULL);
+}

@@ -1,0 +1,427 @@
+/* td_onnx_load: a file is read and looked through; only if all of it can be, it becomes a link.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "onnx-link.h"
+
+#include "../serial/read-file.h"
+#include "compute/core/copies.h"
+#include "host-memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what the file asks for and is not there --- */
+
+typedef struct
+{
+  const TdOnnxLoadOpt *options;
+  int n, n_said;
+  char first[300]; /* those that are said, as many as fit */
+} Lacks;
+
+__attribute__ ((format (printf, 2, 3))) static void
+lack (Lacks *l, const char *format, ...)
+{
+  const size_t used = strlen (l->first);
+  char line[400];
+  va_list args;
+
+  va_start (args, format);
+  vsnprintf (line, sizeof line, format, args);
+  va_end (args);
+  if (l->options->lack != NULL)
+    l->options->lack (line, l->options->user);
+  l->n++;
+  if (used + strlen (line) + 3 < sizeof l->first)
+    {
+      snprintf (l->first + used, sizeof l->first - used, "%s%s", used > 0 ? "; " : "", line);
+      l->n_said++;
+    }
+}
+
+/* Is the attribute among those of the row, and has the value that it must have? */
+static const char *
+attribute_lacks (const TdOnnxRow *row, const TdOnnxAttr *a)
+{
+  const size_t n = strlen (a->name);
+
+  for (const char *at = row->attributes; at != NULL && *at != '\0'; at += strcspn (at, " "))
+    {
+      at += strspn (at, " ");
+      if (strncmp (at, a->name, n) != 0 || n == 0)
+        continue;
+      if (at[n] == ' ' || at[n] == '\0')
+        return a->kind == TD_ONNX_GRAPH ? "of a graph" : NULL;
+      if (at[n] == '=')
+        return a->kind == TD_ONNX_INT && a->i == strtol (at + n + 1, NULL, 10)
+                   ? NULL
+                   : "of this value";
+    }
+  return "";
+}
+
+static const TdOnnxRow *
+row_of (const TdOnnxNode *n, int64_t opset, const TdOnnxRow **other)
+{
+  const TdOnnxRow *row;
+
+  *other = NULL;
+  for (int i = 0; (row = td__onnx_row_at (i)) != NULL; i++)
+    if (strcmp (row->name, n->type) == 0)
+      {
+        if (opset >= row->from && (row->to == 0 || opset <= row->to))
+          return row;
+        *other = row;
+      }
+  return NULL;
+}
+
+static void
+look_at_node (Lacks *l, TdOnnxGraph *g, TdOnnxNode *n)
+{
+  const TdOnnxRow *other;
+  const char *what;
+  char text[240];
+
+  td__onnx_node_text (n, text, sizeof text);
+  if (n->domain[0] != '\0' && strcmp (n->domain, "ai.onnx") != 0)
+    {
+      lack (l, "%s of domain %.60s", text, n->domain);
+      return;
+    }
+  n->row = row_of (n, g->opset, &other);
+  if (n->row == NULL && other != NULL)
+    lack (l, "%s as opset %lld has it", text, (long long)g->opset);
+  else if (n->row == NULL)
+    lack (l, "operator %s", text);
+  if (n->row == NULL)
+    return;
+  for (int i = 0; i < n->n_attrs; i++)
+    if ((what = attribute_lacks (n->row, &n->attrs[i])) != NULL)
+      lack (l, "attribute %.60s%s%s of %s", n->attrs[i].name, what[0] != '\0' ? " " : "", what,
+            text);
+  if (n->n_in < n->row->least_in || (n->row->most_in >= 0 && n->n_in > n->row->most_in))
+    lack (l, "%s with %d inputs", text, n->n_in);
+  for (int i = 0; i < n->row->least_in && i < n->n_in; i++)
+    if (n->in[i] == TD_ONNX_ABSENT)
+      lack (l, "%s without its input %d", text, i);
+  for (int k = n->row->most_out > 0 ? n->row->most_out : 1;
+       k < n->n_out && n->row->most_out >= 0; k++)
+    if (n->out[k] != TD_ONNX_ABSENT)
+      lack (l, "output %d of %s", k, text);
+  if (n->row->lacks != NULL && (what = n->row->lacks (g, n)) != NULL)
+    lack (l, "%s of %s", what, text);
+}
+
+static TdStatus
+look_through (TdOnnxGraph *g, const TdOnnxLoadOpt *options, const char *path,
+              const TdSite *site)
+{
+  Lacks l = { .options = options };
+
+  if (g->opset > TD_ONNX_OPSET_LAST)
+    lack (&l, "opset %lld: those up to %d are read", (long long)g->opset, TD_ONNX_OPSET_LAST);
+  else
+    for (int i = 0; i < g->n_nodes; i++)
+      look_at_node (&l, g, &g->nodes[i]);
+  for (int i = 0; i < g->n_givens; i++)
+    if (g->givens[i].tensor.why != NULL)
+      lack (&l, "%s %.100s: %s", g->givens[i].initializer ? "initializer" : "constant",
+            g->givens[i].tensor.name, g->givens[i].tensor.why);
+  for (int i = 0; i < g->n_in; i++)
+    if (g->in[i].dtype < 0)
+      lack (&l, "input %.100s: its element type, or it is no array", g->in[i].name);
+  if (l.n == 0)
+    return TD_OK;
+  return td__fail (TD_ERR_ARG, "td_onnx_load", site, "%.200s: not there: %s%s", path, l.first,
+                   l.n > l.n_said ? " ..." : "");
+}
+
+/* --- arrays --- */
+
+enum
+{
+  USE_ARRAY = 1,
+  USE_NUMBERS = 2,
+  USE_STATE = 4
+};
+
+/* What each value is used for; Identity passes it on. */
+static uint8_t *
+uses_of (const TdOnnxGraph *g)
+{
+  uint8_t *uses = td__xcalloc ((size_t)g->n_values + 1, 1);
+
+  for (int k = 0; k < g->n_out; k++)
+    uses[g->out[k].value] |= USE_ARRAY;
+  for (int i = g->n_nodes - 1; i >= 0; i--)
+    for (int k = 0; k < g->nodes[i].n_in; k++)
+      {
+        const TdOnnxNode *n = &g->nodes[i];
+        const bool passes = strcmp (n->type, "Identity") == 0;
+
+        if (n->in[k] != TD_ONNX_ABSENT)
+          uses[n->in[k]] |= passes                               ? uses[n->out[0]]
+                            : k < 32 && (n->row->read >> k & 1)  ? USE_NUMBERS
+                            : k < 32 && (n->row->state >> k & 1) ? USE_STATE
+                                                                 : USE_ARRAY;
+      }
+  return uses;
+}
+
+/* Is the name in a list with commas? */
+static bool
+is_listed (const char *list, const char *name)
+{
+  const size_t n = strlen (name);
+
+  for (const char *at = list; at != NULL; at = strchr (at, ','))
+    {
+      at += *at == ',';
+      if (strncmp (at, name, n) == 0 && (at[n] == ',' || at[n] == '\0'))
+        return true;
+    }
+  return false;
+}
+
+/* A name that is free in the link: the given one, or with a number behind. */
+static void
+free_name (const TdLink *link, const char *name, size_t n, bool take_child, char *to,
+           size_t size)
+{
+  for (int k = 1;; k++)
+    {
+      bool taken = false;
+
+      if (k == 1)
+        snprintf (to, size, "%.*s", (int)(n < 180 ? n : 180), name);
+      else
+        snprintf (to, size, "%.*s_%d", (int)(n < 180 ? n : 180), name, k);
+      taken = td__param_find (link, to) != NULL;
+      for (int i = 0; i < link->n_children && !taken && !take_child; i++)
+        taken = strcmp (link->children[i]->name, to) == 0;
+      if (!taken)
+        return;
+    }
+}
+
+static TdStatus
+scope_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)self, (void)in, (void)n_in, (void)out, (void)n_out;
+  return td__fail (TD_ERR_STATE, "OnnxScope", td__engine.site,
+                   "%s only holds parameters: call the model", link->path->text);
+}
+
+static TdLink *
+child_of (TdLink *link, const char *name, const TdSite *site)
+{
+  static const TdLinkClass scope_class
+      = { .size = sizeof (TdLinkClass), .name = "OnnxScope", .forward = scope_forward };
+
+  for (int i = 0; i < link->n_children; i++)
+    if (strcmp (link->children[i]->name, name) == 0)
+      return link->children[i];
+  return td__link_make (&scope_class, link, name, site);
+}
+
+/* Links on the way to "l1/W", and the parameter without its array. */
+static TdParam *
+declare (TdLink *link, TdOnnxGraph *g, TdOnnxGiven *given, TdParamKind kind, const TdSite *site)
+{
+  static const TdShape waiting = { 1, { TD_INFER } };
+  const char *at = given->tensor.name;
+  char *key = td__onnx_alloc (&g->arena, 2 * strlen (at) + 220, 1), name[210];
+  TdParam *p;
+  size_t n;
+
+  for (at += strspn (at, "/"); n = strcspn (at, "/"), at[n + strspn (at + n, "/")] != '\0';
+       at += n + strspn (at + n, "/"))
+    {
+      free_name (link, at, n, true, name, sizeof name);
+      link = child_of (link, name, site);
+      if (link->inert)
+        return NULL;
+      strcat (strcat (key, name), "/");
+    }
+  free_name (link, n > 0 ? at : "array", n > 0 ? n : 5, false, name, sizeof name);
+  p = td__param_add (link, name, &waiting, given->tensor.dtype, td_init_zero (),
+                     td_init_zero (), site);
+  if (p == NULL)
+    return NULL;
+  p->kind = kind;
+  given->key = strcat (key, name);
+  return p;
+}
+
+static bool
+fill (TdParam *p, const TdOnnxTensor *t, const TdSite *site)
+{
+  TdVar *v = td__param_leaf (p, &t->shape);
+
+  if (v == NULL)
+    return false;
+  if (td__write_for (TD_COPY_LOAD, v, t->elements, t->bytes, site) == TD_OK)
+    td__param_adopt (p, v);
+  td__var_unref (v, TD_HOLD_ENGINE);
+  return p->var != NULL;
+}
+
+/* Is an array that the file gives trained? */
+static bool
+is_trained (const TdOnnxGiven *given, uint8_t uses, const TdOnnxLoadOpt *options)
+{
+  return given->initializer && td__onnx_is_float ((TdDtype)given->tensor.dtype)
+         && given->tensor.shape.ndim > 0 && (uses & USE_ARRAY) != 0
+         && !is_listed (options->fixed, given->tensor.name);
+}
+
+static bool
+take_given (TdLink *link, TdOnnxGraph *g, TdOnnxGiven *given, uint8_t uses,
+            const TdOnnxLoadOpt *options, const TdSite *site)
+{
+  const bool is_float = td__onnx_is_float ((TdDtype)given->tensor.dtype);
+  const bool trained = is_trained (given, uses, options);
+  const bool fixed = is_listed (options->fixed, given->tensor.name);
+  const bool state = is_float && !trained && given->initializer
+                     && ((uses & USE_STATE) != 0 || (fixed && (uses & USE_ARRAY) != 0));
+  TdParam *p;
+
+  if (!trained && !state)
+    given->host = td__host_from (&g->arena, (TdDtype)given->tensor.dtype, &given->tensor.shape,
+                                 given->tensor.elements);
+  if (given->host != NULL && (given->host->n == 1 || (uses & (USE_ARRAY | USE_STATE)) == 0))
+    return true;
+  if (uses == 0)
+    return true;
+  p = declare (link, g, given,
+               trained ? TD_PARAM_TRAINED
+               : state ? TD_PARAM_PERSISTENT
+                       : TD_PARAM_ATTR,
+               site);
+  return p != NULL && fill (p, &given->tensor, site);
+}
+
+/* --- the whole --- */
+
+/* A name as links have it: without slashes, and not too long. */
+static void
+root_name (const TdOnnxGraph *g, const TdOnnxLoadOpt *options, char *name, size_t size)
+{
+  snprintf (name, size, "%.100s",
+            options->name != NULL ? options->name
+            : g->name[0] != '\0'  ? g->name
+                                  : "onnx");
+  for (char *c = name; *c != '\0'; c++)
+    *c = (char)(*c == '/' ? '_' : *c);
+}
+
+/* "/conv1/Conv" runs under the link's path and "conv1/Conv". */
+static void
+name_nodes (TdOnnxGraph *g)
+{
+  for (int i = 0; i < g->n_nodes; i++)
+    {
+      TdOnnxNode *n = &g->nodes[i];
+
+      n->path = n->name[0] != '\0' ? n->name : n->n_out > 0 ? n->out_names[0] : n->type;
+      n->path += strspn (n->path, "/");
+    }
+}
+
+static TdLink *
+build (TdOnnxGraph *g, const TdOnnxLoadOpt *options, const TdSite *site)
+{
+  char name[120];
+  uint8_t *uses = uses_of (g);
+  TdLink *link;
+  bool ok;
+
+  root_name (g, options, name, sizeof name);
+  link = td__onnx_link_new (name, site);
+  ok = !link->inert;
+  name_nodes (g);
+  for (int i = 0; i < g->n_givens && ok; i++)
+    ok = take_given (link, g, &g->givens[i], uses[g->givens[i].value], options, site);
+  free (uses);
+  if (!ok)
+    return link->inert ? link : td__link_abandon (link);
+  g->follows_train = options->train;
+  g->refs++;
+  td__onnx_link_fill (link, g);
+  td__onnx_link_collect (link);
+  return link;
+}
+
+TdLink *
+td_onnx_load_at (const char *path, TdOnnxLoadOpt options, const TdSite *site)
+{
+  const char *read = "the path is NULL";
+  TdLink *link = td__link_inert ();
+  TdOnnxGraph *g = NULL;
+  char why[400] = "";
+  size_t n = 0;
+  void *bytes;
+
+  if (td__stranger ("td_onnx_load"))
+    return link;
+  bytes = path != NULL ? td__read_file (path, &n, &read) : NULL;
+  if (bytes == NULL)
+    snprintf (why, sizeof why, "%s", read);
+  else if (n > INT32_MAX)
+    snprintf (why, sizeof why, "it is larger than 2 GB, which no ONNX model is");
+  else if ((g = td__onnx_parse (bytes, n, why, sizeof why)) != NULL
+           && td__onnx_connect (g, why, sizeof why)
+           && look_through (g, &options, path, site) == TD_OK
+           && td__onnx_read_external (g, path, why, sizeof why))
+    link = build (g, &options, site);
+  if (why[0] != '\0')
+    td__fail (TD_ERR_IO, "td_onnx_load", site, "%.300s: %s", path != NULL ? path : "", why);
+  for (int i = 0; g != NULL && i < g->n_givens; i++)
+    {
+      free (g->givens[i].tensor.external);
+      g->givens[i].tensor.external = NULL;
+      g->givens[i].tensor.elements = NULL;
+    }
+  td__onnx_graph_unref (g);
+  free (bytes);
+  return link;
+}
+
+TdLink *(td_onnx_load)(const char *path)
+{
+  return td_onnx_load_at (path, td_onnx_load_options (), NULL);
+}
+
+TdOnnxLoadOpt
+td_onnx_load_options (void)
+{
+  static const TdOnnxLoadOpt defaults = { TD_ONNX_LOAD_DEFAULTS };
+
+  return defaults;
+}
+
+const TdOnnxRow *
+td__onnx_row_at (int i)
+{
+  static const TdOnnxRow *const tables[] = { td__onnx_math, td__onnx_arrays, td__onnx_indices,
+                                             td__onnx_layers, td__onnx_sequences };
+
+  for (int t = 0; t < TD_ARRAY_LENGTH (tables); t++)
+    for (const TdOnnxRow *row = tables[t]; row->name != NULL; row++)
+      if (i-- == 0)
+        return row;
+  return NULL;
+}
+
+TdOnnxOperator
+td_onnx_operator_at (int i)
+{
+  const TdOnnxRow *row = i >= 0 ? td__onnx_row_at (i) : NULL;
+
+  if (row == NULL)
+    return (TdOnnxOperator){ .name = NULL };
+  return (TdOnnxOperator){ row->name, row->from, row->to > 0 ? row->to : TD_ONNX_OPSET_LAST,
+                           row->limits };
+}

@@ -1,0 +1,19 @@
+/* The link that an ONNX graph becomes.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "run.h"
+
+typedef struct TdOnnxLink
+{
+  TdOnnxGraph *graph;
+  TdParam **params; /**< of each array that is given, or NULL */
+} TdOnnxLink;
+
+/** A root without arrays; inert after td__fail. */
+TdLink *td__onnx_link_new (const char *name, const TdSite *site);
+/** *Owner*: the link takes the caller's reference to graph. */
+void td__onnx_link_fill (TdLink *link, TdOnnxGraph *graph);
+/** Find the parameters by their keys. */
+void td__onnx_link_collect (TdLink *link);

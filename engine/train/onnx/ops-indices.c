@@ -1,0 +1,626 @@
+/* ONNX operators that pick elements by their places, and images in another size.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "run.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- Gather and its kin --- */
+
+/* Indices as they lie behind the first element: those that count from the end are known. */
+static TdVar *
+index_of (TdOnnxRun *r, int i, int64_t size)
+{
+  const TdOnnxHost *h = td__run_known (r, i);
+  TdOnnxHost *from_front;
+
+  if (h == NULL || h->i == NULL)
+    return td__run_var (r, i);
+  from_front = td__host_cast (&r->arena, h, TD_I64);
+  for (int64_t k = 0; k < h->n; k++)
+    from_front->i[k] += from_front->i[k] < 0 ? size : 0;
+  return td__run_upload (r, from_front);
+}
+
+static void
+gather (TdOnnxRun *r)
+{
+  TdVar *x = td__run_var (r, 0), *index;
+  const TdShape shape = td_shape (x);
+  const int axis = td__run_axis (r, 0, shape.ndim);
+  const TdOnnxHost *h = td__run_known (r, 1);
+  TdSlice at[TD_MAX_DIMS];
+
+  if (axis < 0)
+    return;
+  if (h != NULL && h->shape.ndim == 0)
+    {
+      for (int d = 0; d < axis; d++)
+        at[d] = TD_ALL;
+      at[axis] = TD_AT (td__host_int (h, 0));
+      td__run_out (r, 0, td_get_item (x, at, axis + 1));
+      return;
+    }
+  index = index_of (r, 1, shape.dim[axis]);
+  if (axis == 0 && shape.ndim == 2 && td__onnx_is_float (td_dtype (x)))
+    td__run_out (r, 0, (td_embed_id)(index, x));
+  else
+    td__run_out (r, 0, td_get_item_arrays (x, &index, 1, axis));
+}
+
+static const TdOnnxHost *
+host_gather (TdOnnxRun *r)
+{
+  const TdOnnxHost *x = td__run_known (r, 0), *index = td__run_known (r, 1);
+  const int axis = td__run_axis (r, 0, x->shape.ndim);
+  int64_t inner = 1, outer = 1, *at, n = 0;
+  TdShape shape = { 0, { 0 } };
+
+  if (axis < 0 || x->shape.ndim - 1 + index->shape.ndim > TD_MAX_DIMS || index->i == NULL)
+    return NULL;
+  for (int d = 0; d < x->shape.ndim; d++)
+    if (d != axis)
+      shape.dim[shape.ndim++] = x->shape.dim[d];
+    else
+      for (int k = 0; k < index->shape.ndim; k++)
+        shape.dim[shape.ndim++] = index->shape.dim[k];
+  for (int d = 0; d < x->shape.ndim; d++)
+    *(d < axis ? &outer : d > axis ? &inner : &(int64_t){ 1 }) *= x->shape.dim[d];
+  if ((double)outer * (double)inner * (double)index->n > TD_ONNX_HOST_MOST)
+    return NULL;
+  at = td__onnx_alloc (&r->arena, (size_t)(outer * inner * index->n) + 1, sizeof *at);
+  for (int64_t o = 0; o < outer; o++)
+    for (int64_t k = 0; k < index->n; k++)
+      {
+        const int64_t size = x->shape.dim[axis],
+                      row = index->i[k] + (index->i[k] < 0 ? size : 0);
+
+        if (row < 0 || row >= size)
+          {
+            td__run_fail (r, TD_ERR_ARG, "index %lld of %lld", (long long)index->i[k],
+                          (long long)size);
+            return NULL;
+          }
+        for (int64_t i = 0; i < inner; i++)
+          at[n++] = (o * size + row) * inner + i;
+      }
+  return td__host_gather (&r->arena, x, &shape, at);
+}
+
+/* Along one axis the element's index says where, along the others its own place. */
+static void
+gather_elements (TdOnnxRun *r)
+{
+  TdVar *x = td__run_var (r, 0), *index[TD_MAX_DIMS];
+  const TdShape picked = td__run_shape (r, 1), shape = td_shape (x);
+  const int axis = td__run_axis (r, 0, shape.ndim);
+
+  if (axis < 0)
+    return;
+  if (picked.ndim != shape.ndim || td__size (&picked) > TD_ONNX_HOST_MOST)
+    {
+      td__run_fail (r, TD_ERR_SHAPE, "indices of %d axes expected, got %d", shape.ndim,
+                    picked.ndim);
+      return;
+    }
+  for (int d = 0; d < shape.ndim; d++)
+    if (d == axis)
+      index[d] = td_cast (index_of (r, 1, shape.dim[d]), TD_I64);
+    else
+      {
+        TdShape row = { shape.ndim, { 0 } };
+
+        for (int k = 0; k < shape.ndim; k++)
+          row.dim[k] = k == d ? picked.dim[d] : 1;
+        index[d] = td_broadcast_to (
+            td_reshape (td_arange (TD_I64, 0, (double)picked.dim[d], 1), row), picked);
+      }
+  td__run_out (r, 0, td_get_item_arrays (x, index, shape.ndim, 0));
+}
+
+/* The last axis of the indices says where along the first axes. */
+static void
+gather_nd (TdOnnxRun *r)
+{
+  TdVar *x = td__run_var (r, 0), *all = td__run_var (r, 1), *index[TD_MAX_DIMS];
+  const TdShape shape = td_shape (all);
+  const int64_t n = shape.ndim > 0 ? shape.dim[shape.ndim - 1] : 0;
+
+  if (n < 1 || n > td_ndim (x))
+    td__run_fail (r, TD_ERR_SHAPE, "indices of 1 to %d axes expected, got %lld", td_ndim (x),
+                  (long long)n);
+  else if (td_separate (all, shape.ndim - 1, index) == TD_OK)
+    td__run_out (r, 0, td_get_item_arrays (x, index, (int)n, 0));
+  else
+    r->failed = true;
+}
+
+static void
+one_hot (TdOnnxRun *r)
+{
+  const TdOnnxHost *depth = td__run_numbers (r, 1), *values = td__run_numbers (r, 2);
+  const int ndim = td__run_shape (r, 0).ndim + 1, axis = td__run_axis (r, -1, ndim);
+  TdVar *t = td__run_var (r, 0), *y;
+
+  if (depth == NULL || values == NULL || depth->n != 1 || values->n != 2 || axis < 0
+      || td__host_int (depth, 0) < 1 || td__host_int (depth, 0) > INT32_MAX)
+    {
+      td__run_fail (r, TD_ERR_ARG, "a depth above 0 and two values expected");
+      return;
+    }
+  if (td_dtype (t) != TD_I64)
+    t = td_cast (t, TD_I64);
+  y = td_one_hot (t, (int)td__host_int (depth, 0), TD_F32);
+  y = td_add_scalar (td_mul_scalar (y, td__host_float (values, 1) - td__host_float (values, 0)),
+                     td__host_float (values, 0));
+  if (values->dtype != TD_F32)
+    y = td_cast (y, values->dtype);
+  td__run_out (r, 0, axis == ndim - 1 ? y : td_moveaxis (y, ndim - 1, axis));
+}
+
+/* --- Slice --- */
+
+/* From, in steps, how many: of an axis, as NumPy does. */
+typedef struct
+{
+  int64_t start, step, count;
+} Cut;
+
+static Cut
+cut_of (int64_t size, int64_t start, int64_t end, int64_t step)
+{
+  const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+  Cut c = { start, step, 0 };
+
+  c.start += c.start < 0 ? size : 0;
+  end += end < 0 ? size : 0;
+  c.start = c.start < low ? low : c.start > high ? high : c.start;
+  end = end < low ? low : end > high ? high : end;
+  if (step > 0 && end > c.start)
+    c.count = (end - c.start - 1) / step + 1;
+  else if (step < 0 && end < c.start)
+    c.count = (c.start - end - 1) / -step + 1;
+  return c;
+}
+
+/* Of each axis; false after a failure. */
+static bool
+cuts (TdOnnxRun *r, const TdShape *x, Cut *to)
+{
+  int64_t starts[TD_MAX_DIMS], ends[TD_MAX_DIMS], steps[TD_MAX_DIMS];
+  const int n = td__run_ints (r, 1, "starts", starts, TD_MAX_DIMS),
+            n_ends = td__run_ints (r, 2, "ends", ends, TD_MAX_DIMS),
+            n_steps = td__run_ints (r, 4, NULL, steps, TD_MAX_DIMS);
+  int axes[TD_MAX_DIMS], n_axes;
+
+  if (!td__run_axes (r, 3, "axes", x->ndim, axes, &n_axes))
+    return false;
+  if (n < 0 || n != n_ends || (n_axes > 0 && n_axes != n) || (n_steps >= 0 && n_steps != n)
+      || n > x->ndim)
+    td__run_fail (r, TD_ERR_ARG, "as many ends, axes and steps as starts expected");
+  for (int d = 0; d < x->ndim; d++)
+    to[d] = (Cut){ 0, 1, x->dim[d] };
+  for (int k = 0; k < n && !r->failed; k++)
+    {
+      const int64_t step = n_steps < 0 ? 1 : steps[k], most = INT32_MAX;
+      const int axis = n_axes > 0 ? axes[k] : k;
+
+      if (step == 0)
+        td__run_fail (r, TD_ERR_ARG, "a step that is not 0 expected");
+      else
+        to[axis] = cut_of (x->dim[axis], starts[k], ends[k],
+                           step > most    ? most
+                           : step < -most ? -most
+                                          : step);
+    }
+  return !r->failed;
+}
+
+static TdVar *
+cut (TdVar *x, const Cut *c)
+{
+  const TdShape shape = td_shape (x);
+  TdSlice slices[TD_MAX_DIMS];
+
+  for (int d = 0; d < shape.ndim; d++)
+    {
+      const int64_t stop = c[d].start + c[d].count * c[d].step;
+
+      slices[d] = c[d].count == 0 ? TD_RANGE (0, 0)
+                                  : TD_STEP (c[d].start, stop < 0 ? TD_END : stop, c[d].step);
+    }
+  return td_get_item (x, slices, shape.ndim);
+}
+
+static void
+slice (TdOnnxRun *r)
+{
+  TdVar *x = td__run_var (r, 0);
+  const TdShape shape = td_shape (x);
+  Cut c[TD_MAX_DIMS];
+
+  if (cuts (r, &shape, c))
+    td__run_out (r, 0, cut (x, c));
+}
+
+static const TdOnnxHost *
+host_slice (TdOnnxRun *r)
+{
+  const TdOnnxHost *x = td__run_known (r, 0);
+  TdShape shape = x->shape;
+  int64_t index[TD_MAX_DIMS] = { 0 }, *at, n;
+  Cut c[TD_MAX_DIMS];
+
+  if (!cuts (r, &x->shape, c))
+    return NULL;
+  for (int d = 0; d < shape.ndim; d++)
+    shape.dim[d] = c[d].count;
+  n = td__size (&shape);
+  at = td__onnx_alloc (&r->arena, (size_t)n + 1, sizeof *at);
+  for (int64_t k = 0; k < n; k++)
+    {
+      for (int d = 0; d < shape.ndim; d++)
+        at[k] = at[k] * x->shape.dim[d] + c[d].start + index[d] * c[d].step;
+      for (int d = shape.ndim - 1; d >= 0 && ++index[d] == shape.dim[d]; d--)
+        index[d] = 0;
+    }
+  return td__host_gather (&r->arena, x, &shape, at);
+}
+
+/* --- around and above --- */
+
+static void
+pad (TdOnnxRun *r)
+{
+  TdVar *x = td__run_var (r, 0);
+  const char *mode = td__onnx_attr_text (r->node, "mode", "constant");
+  const TdOnnxHost *value = td__run_there (r, 2) ? td__run_numbers (r, 2) : NULL;
+  TdShape shape = td_shape (x);
+  int64_t pads[2 * TD_MAX_DIMS];
+  const int n = td__run_ints (r, 1, "pads", pads, 2 * TD_MAX_DIMS);
+  int axes[TD_MAX_DIMS], n_axes, width[2 * TD_MAX_DIMS] = { 0 };
+  Cut c[TD_MAX_DIMS];
+
+  if (!td__run_axes (r, 3, NULL, shape.ndim, axes, &n_axes))
+    return;
+  for (int d = 0; n_axes == 0 && !td__run_there (r, 3) && d < shape.ndim; d++)
+    axes[d] = d;
+  n_axes = td__run_there (r, 3) ? n_axes : shape.ndim;
+  if (n != 2 * n_axes)
+    td__run_fail (r, TD_ERR_ARG, "%d pads expected, got %d", 2 * n_axes, n);
+  for (int d = 0; d < shape.ndim; d++)
+    c[d] = (Cut){ 0, 1, shape.dim[d] };
+  for (int k = 0; k < 2 * n_axes && !r->failed; k++)
+    {
+      const int d = axes[k % n_axes], end = k >= n_axes;
+
+      if (pads[k] > INT32_MAX || pads[k] < -c[d].count)
+        td__run_fail (r, TD_ERR_ARG, "a pad of %lld", (long long)pads[k]);
+      else if (pads[k] >= 0)
+        width[2 * d + end] = (int)pads[k];
+      else
+        {
+          c[d].start -= end ? 0 : pads[k];
+          c[d].count += pads[k];
+        }
+    }
+  if (r->failed)
+    return;
+  for (int k = 0; k < n; k++)
+    if (pads[k] < 0)
+      {
+        x = cut (x, c);
+        break;
+      }
+  td__run_out (r, 0,
+               td_pad (x, width,
+                       mode[0] == 'r'   ? TD_PAD_REFLECT
+                       : mode[0] == 'e' ? TD_PAD_EDGE
+                                        : TD_PAD_CONSTANT,
+                       value != NULL && value->n == 1
+                           ? td__host_float (value, 0)
+                           : td__onnx_attr_float (r->node, "value", 0)));
+}
+
+static const char *
+pad_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
+{
+  const char *mode = td__onnx_attr_text (n, "mode", "constant");
+
+  (void)g;
+  return strcmp (mode, "constant") != 0 && strcmp (mode, "reflect") != 0
+                 && strcmp (mode, "edge") != 0
+             ? "the mode"
+             : NULL;
+}
+
+/* Which elements of the last two axes stay. */
+static TdOnnxHost *
+triangle (TdOnnxRun *r, const TdShape *x)
+{
+  const bool upper = td__onnx_attr_int (r->node, "upper", 1) != 0;
+  const TdShape shape = { 2, { x->ndim > 1 ? x->dim[x->ndim - 2] : 0, x->dim[x->ndim - 1] } };
+  int64_t k = 0;
+  TdOnnxHost *mask;
+
+  if (x->ndim < 2 || td__run_ints (r, 1, NULL, &k, 1) > 1 || r->failed)
+    {
+      td__run_fail (r, TD_ERR_SHAPE, "two axes and more expected");
+      return NULL;
+    }
+  mask = td__host_new (&r->arena, TD_BOOL, &shape);
+  for (int64_t i = 0; mask != NULL && i < mask->n; i++)
+    {
+      const int64_t above = i % shape.dim[1] - i / shape.dim[1];
+
+      mask->i[i] = upper ? above >= k : above <= k;
+    }
+  return mask;
+}
+
+static void
+trilu (TdOnnxRun *r)
+{
+  const TdShape shape = td__run_shape (r, 0);
+  TdOnnxHost *mask = triangle (r, &shape);
+  TdVar *x = td__run_var (r, 0);
+
+  if (mask != NULL)
+    td__run_out (r, 0,
+                 td_where (td__run_upload (r, mask), x, td_zeros (td_dtype (x), TD_SCALAR)));
+}
+
+static const TdOnnxHost *
+host_trilu (TdOnnxRun *r)
+{
+  const TdOnnxHost *x = td__run_known (r, 0);
+  TdOnnxHost *mask = triangle (r, &x->shape);
+  int64_t *at;
+
+  if (mask == NULL)
+    return NULL;
+  at = td__onnx_alloc (&r->arena, (size_t)x->n + 1, sizeof *at);
+  for (int64_t i = 0; i < x->n; i++)
+    at[i] = mask->i[i % mask->n] != 0 ? i : -1;
+  return td__host_gather (&r->arena, x, &x->shape, at);
+}
+
+/* --- Resize --- */
+
+typedef struct
+{
+  const char *where, *round; /* coordinate_transformation_mode, nearest_mode */
+  bool linear;
+} ResizeMode;
+
+/* Where output o of an axis lies in the input. */
+static double
+source (const ResizeMode *m, int64_t o, int64_t n_in, int64_t n_out, double scale)
+{
+  if (strcmp (m->where, "align_corners") == 0)
+    return n_out > 1 ? (double)o * (double)(n_in - 1) / (double)(n_out - 1) : 0;
+  if (strcmp (m->where, "asymmetric") == 0)
+    return (double)o / scale;
+  if (strcmp (m->where, "pytorch_half_pixel") == 0 && n_out == 1)
+    return 0;
+  return ((double)o + 0.5) / scale - 0.5;
+}
+
+static double
+nearest (const ResizeMode *m, double at)
+{
+  return strcmp (m->round, "floor") == 0               ? floor (at)
+         : strcmp (m->round, "ceil") == 0              ? ceil (at)
+         : strcmp (m->round, "round_prefer_ceil") == 0 ? floor (at + 0.5)
+                                                       : ceil (at - 0.5);
+}
+
+static TdVar *
+rows_of (TdOnnxRun *r, TdVar *x, const TdOnnxHost *at, int axis)
+{
+  TdVar *index = td__run_upload (r, at);
+
+  return td_get_item_arrays (x, &index, 1, axis);
+}
+
+/* One axis: the rows that are nearest, or between the two that it lies between. */
+static TdVar *
+resize_axis (TdOnnxRun *r, const ResizeMode *m, TdVar *x, int axis, int64_t n_out, double scale)
+{
+  const TdShape shape = td_shape (x), line = { 1, { n_out } };
+  const int64_t last = shape.dim[axis] - 1;
+  TdShape column = { shape.ndim, { 0 } };
+  TdOnnxHost *low = td__host_new (&r->arena, TD_I64, &line),
+             *high = td__host_new (&r->arena, TD_I64, &line),
+             *share = td__host_new (&r->arena, TD_F32, &line);
+  TdVar *a, *b;
+
+  if (low == NULL || last < 0)
+    return td__run_fail (r, TD_ERR_SHAPE, "an axis of size %lld", (long long)n_out), x;
+  for (int64_t o = 0; o < n_out; o++)
+    {
+      double at = source (m, o, last + 1, n_out, scale);
+
+      at = m->linear ? at : nearest (m, at);
+      at = at < 0 ? 0 : at > (double)last ? (double)last : at;
+      low->i[o] = (int64_t)at;
+      high->i[o] = low->i[o] < last ? low->i[o] + 1 : last;
+      share->f[o] = at - (double)low->i[o];
+    }
+  a = rows_of (r, x, low, axis);
+  if (!m->linear)
+    return a;
+  for (int d = 0; d < shape.ndim; d++)
+    column.dim[d] = d == axis ? n_out : 1;
+  b = td_sub (rows_of (r, x, high, axis), a);
+  return td_add (
+      a, td_mul (b, td_cast (td__run_upload (r, td__host_view (&r->arena, share, &column)),
+                             td_dtype (x))));
+}
+
+/* The whole of the last two axes as one operation, where the engine's is the same. */
+static bool
+resize_images (TdOnnxRun *r, const ResizeMode *m, TdVar *x, const int64_t *to,
+               const double *scales)
+{
+  const TdShape shape = td_shape (x);
+  const bool corners = strcmp (m->where, "align_corners") == 0;
+  const TdResizeImagesOpt o = { .mode = "bilinear", .align_corners = corners };
+
+  if (!m->linear || shape.ndim != 4 || to[0] != shape.dim[0] || to[1] != shape.dim[1]
+      || (!corners && strcmp (m->where, "half_pixel") != 0))
+    return false;
+  for (int d = 2; d < 4; d++)
+    if (to[d] < 2 || shape.dim[d] < 2
+        || (!corners && fabs (scales[d] * (double)shape.dim[d] - (double)to[d]) > 1e-6))
+      return false;
+  td__run_out (r, 0, td_resize_images_ (x, to[2], to[3], &o));
+  return true;
+}
+
+static void
+resize_to (TdOnnxRun *r, const ResizeMode *m, const int64_t *to, const double *scales)
+{
+  TdVar *x = td__run_var (r, 0);
+  const TdShape shape = td_shape (x);
+
+  for (int d = 0; d < shape.ndim; d++)
+    if (to[d] < 1)
+      td__run_fail (r, TD_ERR_SHAPE, "size %lld of axis %d", (long long)to[d], d);
+  if (r->failed || resize_images (r, m, x, to, scales))
+    return;
+  for (int d = 0; d < shape.ndim && !r->failed; d++)
+    if (to[d] != shape.dim[d])
+      x = resize_axis (r, m, x, d, to[d], scales[d]);
+  td__run_out (r, 0, x == td__run_var (r, 0) ? td_identity (x) : x);
+}
+
+/* Sizes by scales. */
+static bool
+scaled (TdOnnxRun *r, const TdShape *x, const TdOnnxHost *h, int64_t *to, double *scales)
+{
+  if (h == NULL || h->n != x->ndim)
+    {
+      td__run_fail (r, TD_ERR_ARG, "%d scales expected, got %lld", x->ndim,
+                    h != NULL ? (long long)h->n : 0);
+      return false;
+    }
+  for (int d = 0; d < x->ndim; d++)
+    {
+      const double size = floor ((double)x->dim[d] * td__host_float (h, d));
+
+      scales[d] = td__host_float (h, d);
+      to[d] = size >= 0 && size < 0x1p31 ? (int64_t)size : 0;
+    }
+  return true;
+}
+
+static void
+resize (TdOnnxRun *r)
+{
+  const bool first = r->g->opset < 11; /* X, scales; else X, roi, scales, sizes */
+  const TdShape x = td__run_shape (r, 0);
+  const ResizeMode m
+      = { .where = td__onnx_attr_text (r->node, "coordinate_transformation_mode",
+                                       first ? "asymmetric" : "half_pixel"),
+          .round = td__onnx_attr_text (r->node, "nearest_mode",
+                                       first ? "floor" : "round_prefer_floor"),
+          .linear = strcmp (td__onnx_attr_text (r->node, "mode", "nearest"), "linear") == 0 };
+  int64_t to[TD_MAX_DIMS], sizes[TD_MAX_DIMS];
+  double scales[TD_MAX_DIMS];
+  const int n = first ? -1 : td__run_ints (r, 3, NULL, sizes, TD_MAX_DIMS);
+
+  if (r->failed)
+    return;
+  if (n <= 0)
+    {
+      if (scaled (r, &x,
+                  td__run_there (r, first ? 1 : 2) ? td__run_numbers (r, first ? 1 : 2) : NULL,
+                  to, scales))
+        resize_to (r, &m, to, scales);
+      return;
+    }
+  if (n != x.ndim)
+    td__run_fail (r, TD_ERR_ARG, "%d sizes expected, got %d", x.ndim, n);
+  for (int d = 0; d < n && !r->failed; d++)
+    {
+      to[d] = sizes[d];
+      scales[d] = x.dim[d] > 0 ? (double)to[d] / (double)x.dim[d] : 0;
+    }
+  if (!r->failed)
+    resize_to (r, &m, to, scales);
+}
+
+/* By an attribute before opset 9, as Resize of opset 10 from then on. */
+static void
+upsample (TdOnnxRun *r)
+{
+  const TdOnnxAttr *a = td__onnx_attr (r->node, "scales");
+  const TdShape x = td__run_shape (r, 0);
+  const ResizeMode m
+      = { .where = "asymmetric",
+          .round = "floor",
+          .linear = strcmp (td__onnx_attr_text (r->node, "mode", "nearest"), "linear") == 0 };
+  const TdShape line = { 1, { a != NULL ? a->n : 0 } };
+  TdOnnxHost *h = td__host_new (&r->arena, TD_F32, &line);
+  int64_t to[TD_MAX_DIMS];
+  double scales[TD_MAX_DIMS];
+
+  for (int d = 0; a != NULL && a->floats != NULL && d < a->n; d++)
+    h->f[d] = a->floats[d];
+  if (scaled (r, &x, td__run_there (r, 1) ? td__run_numbers (r, 1) : h, to, scales))
+    resize_to (r, &m, to, scales);
+}
+
+static const char *
+resize_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
+{
+  static const char *const modes[]
+      = { "half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners" };
+  const char *mode = td__onnx_attr_text (n, "mode", "nearest"),
+             *where = td__onnx_attr_text (n, "coordinate_transformation_mode", "half_pixel");
+  bool is_known = false;
+
+  (void)g;
+  for (int i = 0; i < TD_ARRAY_LENGTH (modes); i++)
+    is_known |= strcmp (where, modes[i]) == 0;
+  return strcmp (mode, "nearest") != 0 && strcmp (mode, "linear") != 0 ? "the mode"
+         : !is_known ? "the coordinate_transformation_mode"
+         : strcmp (td__onnx_attr_text (n, "keep_aspect_ratio_policy", "stretch"), "stretch")
+                 != 0
+             ? "the keep_aspect_ratio_policy"
+             : NULL;
+}
+
+#define RESIZE_LIMITS                                                                          \
+  .limits = "modes nearest and linear, without roi, antialias, axes", .lacks = resize_lacks
+#define ONE .least_in = 1, .most_in = 1
+#define TWO .least_in = 2, .most_in = 2
+
+/* clang-format off */
+const TdOnnxRow td__onnx_indices[] = {
+  { "Gather", .from = 1, TWO, .attributes = "axis", .run = gather, .host = host_gather,
+    .limits = "indices that are computed from arrays count from the front" },
+  { "GatherElements", .from = 11, TWO, .attributes = "axis", .run = gather_elements,
+    .limits = "as Gather" },
+  { "GatherND", .from = 11, TWO, .attributes = "batch_dims=0", .run = gather_nd,
+    .limits = "as Gather, and no batch_dims" },
+  { "OneHot", .from = 9, .least_in = 3, .most_in = 3, .read = 6, .attributes = "axis", .run = one_hot,
+    .limits = "indices count from the front" },
+  { "Pad", .from = 2, .to = 10, ONE, .attributes = "mode pads value", .run = pad, .lacks = pad_lacks },
+  { "Pad", .from = 11, .least_in = 2, .most_in = 4, .read = 14, .attributes = "mode", .run = pad, .lacks = pad_lacks,
+    .limits = "not mode wrap" },
+  { "Slice", .from = 1, .to = 9, ONE, .attributes = "starts ends axes", .run = slice, .host = host_slice },
+  { "Slice", .from = 10, .least_in = 3, .most_in = 5, .read = 30, .run = slice, .host = host_slice },
+  { "Trilu", .from = 14, .least_in = 1, .most_in = 2, .read = 2, .attributes = "upper", .run = trilu, .host = host_trilu },
+  { "Upsample", .from = 7, .to = 8, ONE, .attributes = "mode scales", .run = upsample, RESIZE_LIMITS },
+  { "Upsample", .from = 9, .to = 9, TWO, .read = 2, .attributes = "mode", .run = upsample, RESIZE_LIMITS },
+  { "Resize", .from = 10, .to = 10, TWO, .read = 2, .attributes = "mode", .run = resize, RESIZE_LIMITS },
+  { "Resize", .from = 11, .least_in = 1, .most_in = 4, .read = 14,
+    .attributes = "coordinate_transformation_mode cubic_coeff_a exclude_outside=0 extrapolation_value mode nearest_mode "
+                  "antialias=0 keep_aspect_ratio_policy",
+    .run = resize, RESIZE_LIMITS },
+  { 0 },
+};
+/* clang-format on */
