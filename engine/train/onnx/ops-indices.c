@@ -159,6 +159,33 @@ one_hot (TdOnnxRun *r)
   td__run_out (r, 0, axis == ndim - 1 ? y : td_moveaxis (y, ndim - 1, axis));
 }
 
+/* Where numbers are not 0: a row of places for each axis. */
+static const TdOnnxHost *
+host_non_zero (TdOnnxRun *r)
+{
+  const TdOnnxHost *x = td__run_known (r, 0);
+  TdShape shape = { 2, { x->shape.ndim, 0 } };
+  TdOnnxHost *to;
+  int64_t n = 0;
+
+  for (int64_t i = 0; i < x->n; i++)
+    shape.dim[1] += td__host_float (x, i) != 0;
+  to = td__host_new (&r->arena, TD_I64, &shape);
+  for (int64_t i = 0; to != NULL && i < x->n; i++)
+    if (td__host_float (x, i) != 0)
+      {
+        int64_t rest = i;
+
+        for (int d = x->shape.ndim - 1; d >= 0; d--)
+          {
+            to->i[d * shape.dim[1] + n] = rest % x->shape.dim[d];
+            rest /= x->shape.dim[d];
+          }
+        n++;
+      }
+  return to;
+}
+
 /* --- Slice --- */
 
 /* From, in steps, how many: of an axis, as NumPy does. */
@@ -606,6 +633,7 @@ const TdOnnxRow td__onnx_indices[] = {
     .limits = "as Gather" },
   { "GatherND", .from = 11, TWO, .attributes = "batch_dims=0", .run = gather_nd,
     .limits = "as Gather, and no batch_dims" },
+  { "NonZero", .from = 9, ONE, .host = host_non_zero, .limits = "of sizes and constants only" },
   { "OneHot", .from = 9, .least_in = 3, .most_in = 3, .read = 6, .attributes = "axis", .run = one_hot,
     .limits = "indices count from the front" },
   { "Pad", .from = 2, .to = 10, ONE, .attributes = "mode pads value", .run = pad, .lacks = pad_lacks },

@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""onnx-operators.py TAPEDECK: single operators that ONNX's helper writes, against onnxruntime.
+
+Each row is a node with its inputs, at one or several opsets; what `tapedeck eval` gives has to be
+what onnxruntime gives, within 1e-5.  TD_TEST_PYTHON names a Python that has onnx and onnxruntime.
+SPDX-License-Identifier: MIT
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import helper, numpy_helper
+except ImportError:
+    other = os.environ.get("TD_TEST_PYTHON", "")
+    if other and os.path.exists(other) and os.environ.get("TD_TEST_AGAIN") is None:
+        os.environ["TD_TEST_AGAIN"] = "1"
+        os.execv(other, [other, *sys.argv])
+    print("onnx and onnxruntime are not there, skipped")
+    sys.exit(77)
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/meta"))
+# pylint: disable=wrong-import-position
+from checks import Report  # noqa: E402
+
+onnxruntime.set_default_logger_severity(3)
+RANDOM = np.random.default_rng(7)
+
+
+def f(*shape):
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def positive(*shape):
+    return np.abs(f(*shape)) + np.float32(0.1)
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+def mask(*shape):
+    return f(*shape) > 0
+
+
+class Given:
+    """An input that the file has, as an initializer."""
+
+    def __init__(self, array):
+        self.array = np.asarray(array)
+
+
+G = Given
+ALL, NEW = (7, 11, 13, 17, 21), (13, 17, 21)
+IMAGE = f(2, 3, 9, 8)
+
+
+def sizes(*values):
+    return G(ints(*values))
+
+
+def scales(*values):
+    return G(np.array(values, np.float32))
+
+
+# Operator, opsets, inputs, attributes[, outputs].
+ROWS = [
+    *[(op, ALL, [f(3, 4)], {}) for op in
+      ("Abs", "Cos", "Exp", "Neg", "Relu", "Sigmoid", "Sin", "Softplus", "Softsign", "Tanh",
+       "Identity", "Elu", "Selu", "LeakyRelu", "HardSigmoid")],
+    *[(op, ALL, [positive(3, 4)], {}) for op in ("Log", "Sqrt", "Reciprocal")],
+    *[(op, (9, 13, 17), [f(3, 4)], {}) for op in ("Erf", "Sign")],
+    ("HardSwish", (14, 17), [f(3, 4)], {}), ("Mish", (18, 21), [f(3, 4)], {}),
+    ("Celu", (12, 17), [f(3, 4)], {"alpha": 0.7}),
+    ("Elu", ALL, [f(3, 4)], {"alpha": 0.5}), ("LeakyRelu", ALL, [f(3, 4)], {"alpha": 0.3}),
+    ("HardSigmoid", ALL, [f(3, 4)], {"alpha": 0.3, "beta": 0.4}),
+    ("Selu", ALL, [f(3, 4)], {"alpha": 1.5, "gamma": 1.1}),
+    ("Gelu", (20, 21), [f(3, 4)], {}), ("Gelu", (20,), [f(3, 4)], {"approximate": "tanh"}),
+    ("PRelu", ALL, [f(2, 3, 4), G(f(3, 1))], {}), ("PRelu", ALL, [f(2, 4), f(4)], {}),
+    ("Clip", (7,), [f(3, 4)], {"min": -0.5, "max": 0.25}),
+    ("Clip", (11, 13), [f(3, 4), G(np.float32(-0.5)), G(np.float32(0.25))], {}),
+    ("Clip", (11, 13), [f(3, 4), None, G(np.float32(0.25))], {}),
+    *[(op, ALL, [f(2, 3, 4), f(3, 1)], {}) for op in ("Add", "Sub", "Mul", "Div")],
+    *[(op, ALL, [f(2, 3), G(np.float32(1.7))], {}) for op in ("Add", "Sub", "Mul", "Div")],
+    *[(op, ALL, [G(np.float32(1.7)), f(2, 3)], {}) for op in ("Add", "Sub", "Mul", "Div")],
+    *[(op, ALL, [f(3), G(np.full((1, 1), 1.7, np.float32))], {}) for op in ("Add", "Div")],
+    ("Pow", ALL, [positive(2, 3), f(2, 3)], {}), ("Pow", ALL, [f(2, 3), G(np.float32(2))], {}),
+    ("Pow", (12, 13), [positive(2, 3), G(ints(3))], {}),
+    *[(op, (8, 13), [f(2, 3), f(3), f(2, 1)], {}) for op in ("Max", "Min", "Sum", "Mean")],
+    *[(op, (8, 13), [f(2, 3)], {}) for op in ("Max", "Min", "Sum", "Mean")],
+    *[(op, (9, 13), [f(3, 4), f(3, 4)], {}) for op in ("Less", "Greater")],
+    ("Equal", (11, 13), [np.round(f(3, 4)), np.round(f(4))], {}),
+    *[(op, (12, 16), [np.round(f(3, 4)), np.round(f(4))], {}) for op in ("LessOrEqual", "GreaterOrEqual")],
+    *[(op, ALL, [mask(3, 4), mask(4)], {}) for op in ("And", "Or", "Xor")],
+    ("Not", ALL, [mask(3, 4)], {}),
+    ("Where", (9, 16), [mask(3, 4), f(4), f(3, 1)], {}),
+    ("Cast", ALL, [f(3, 4) * 3], {"to": 7}), ("Cast", ALL, [ints(1, 0, 3)], {"to": 1}),
+    ("Cast", ALL, [f(3, 4)], {"to": 11}), ("Cast", ALL, [ints(0, 2)], {"to": 9}),
+    *[(op, (7, 11, 13, 17), [positive(2, 3, 4)], {"axes": [0, 2]}) for op in
+      ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+       "ReduceMin", "ReduceProd", "ReduceSumSquare")],
+    *[(op, (18, 21), [positive(2, 3, 4), sizes(-1)], {"keepdims": 0}) for op in
+      ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+       "ReduceMin", "ReduceProd", "ReduceSumSquare")],
+    ("ReduceSum", (7, 11), [f(2, 3, 4)], {"axes": [1], "keepdims": 0}),
+    ("ReduceSum", NEW, [f(2, 3, 4), sizes(0, -1)], {}), ("ReduceSum", NEW, [f(2, 3, 4)], {}),
+    ("ReduceSum", NEW, [f(2, 3, 4), sizes()], {"noop_with_empty_axes": 1}),
+    *[(op, ALL, [f(3, 5)], {"axis": 1, "keepdims": k}) for op in ("ArgMax", "ArgMin") for k in (0, 1)],
+    ("CumSum", (11, 14), [f(3, 5), G(np.int64(1))], {}),
+    *[(op, ALL, [f(2, 3, 4)], attributes) for op in ("Softmax", "LogSoftmax")
+      for attributes in ({}, {"axis": 1}, {"axis": 2})],
+    ("Reshape", ALL, [f(2, 3, 4), sizes(0, -1)], {}), ("Reshape", ALL, [f(2, 6), sizes(3, 2, 2)], {}),
+    *[("Flatten", ALL, [f(2, 3, 4)], {"axis": axis}) for axis in (0, 1, 2, 3)],
+    ("Transpose", ALL, [f(2, 3, 4)], {}), ("Transpose", ALL, [f(2, 3, 4)], {"perm": [1, 0, 2]}),
+    ("Concat", ALL, [f(2, 3), f(2, 1), f(2, 2)], {"axis": 1}), ("Concat", NEW, [f(2, 3), f(1, 3)], {"axis": -2}),
+    ("Split", (7, 11), [f(2, 6)], {"axis": 1, "split": [1, 3, 2]}, 3), ("Split", (7, 11), [f(4, 6)], {}, 2),
+    ("Split", (13, 17), [f(2, 6), sizes(1, 3, 2)], {"axis": 1}, 3),
+    ("Split", (18, 21), [f(2, 7)], {"axis": 1, "num_outputs": 3}, 3),
+    ("Squeeze", (7, 11), [f(2, 1, 3, 1)], {"axes": [1]}), ("Squeeze", ALL, [f(2, 1, 3, 1)], {}),
+    ("Squeeze", NEW, [f(2, 1, 3, 1), sizes(-1)], {}),
+    ("Unsqueeze", (7, 11), [f(2, 3)], {"axes": [0, 3]}), ("Unsqueeze", NEW, [f(2, 3), sizes(1, -1)], {}),
+    ("Expand", (8, 13), [f(3, 1), sizes(2, 1, 4)], {}), ("Tile", ALL, [f(2, 3), sizes(2, 2)], {}),
+    ("Shape", ALL, [f(2, 3, 4)], {}), ("Shape", (15, 21), [f(2, 3, 4)], {"start": 1, "end": -1}),
+    ("Size", ALL, [f(2, 3, 4)], {}),
+    ("Range", (11, 13), [G(np.int64(2)), G(np.int64(11)), G(np.int64(3))], {}),
+    ("Range", (11, 13), [G(np.float32(2)), G(np.float32(-1)), G(np.float32(-0.5))], {}),
+    ("ConstantOfShape", (9, 13), [sizes(2, 3)], {}),
+    ("ConstantOfShape", (9, 13), [sizes(2, 3)], {"value": helper.make_tensor("v", 7, [1], [5])}),
+    *[("Gather", ALL, [f(4, 3), G(ints(2, 0, 2))], {"axis": axis}) for axis in (0, 1)],
+    ("Gather", (11, 13), [f(4, 3), G(ints(-1, 0))], {}), ("Gather", ALL, [f(2, 4, 3), ints(2, 0)], {"axis": 1}),
+    ("Gather", ALL, [f(4, 3), G(np.int64(1))], {"axis": 1}), ("Gather", ALL, [f(4, 3), ints(1, 3).reshape(2, 1)], {}),
+    ("GatherElements", (11, 13), [f(3, 4), ints(0, 2, 1, 1, 0, 2).reshape(2, 3)], {"axis": 0}),
+    ("GatherElements", (11, 13), [f(3, 4), G(ints(0, -1, 1, 1, 0, 2).reshape(3, 2))], {"axis": 1}),
+    ("GatherND", (12, 13), [f(3, 4, 2), ints(0, 3, 2, 1).reshape(2, 2)], {}),
+    ("OneHot", (9, 11), [ints(0, 2, 1), G(np.int64(4)), G(np.array([-1, 3], np.float32))], {}),
+    ("OneHot", (9, 11), [ints(0, 2, 1), G(np.int64(4)), G(np.array([0, 1], np.float32))], {"axis": 0}),
+    ("Slice", (7,), [f(4, 5)], {"starts": [1, -3], "ends": [4, 1000], "axes": [0, 1]}),
+    ("Slice", (10, 13), [f(4, 5), sizes(1), sizes(2**63 - 1), sizes(1), sizes(2)], {}),
+    ("Slice", (10, 13), [f(4, 5), sizes(-1, 4), sizes(-(2**63), 0), sizes(0, 1), sizes(-1, -2)], {}),
+    ("Slice", (10, 13), [f(4, 5), sizes(0), sizes(2)], {}),
+    ("Pad", (7,), [f(2, 3)], {"pads": [0, 1, 2, 0], "value": 1.5}),
+    *[("Pad", (11, 13), [f(4, 5), sizes(1, 0, 2, 1)], {"mode": mode}) for mode in ("constant", "reflect", "edge")],
+    ("Pad", (11, 13), [f(4, 5), sizes(1, -1, 0, -2), G(np.float32(2))], {}),
+    ("Pad", (18, 21), [f(4, 5), sizes(1, 2), None, sizes(-1)], {}),
+    *[("Trilu", (14,), [f(2, 4, 5), G(np.int64(k))], {"upper": upper}) for k in (-1, 0, 1) for upper in (0, 1)],
+    ("DepthToSpace", (11, 13), [f(2, 8, 3, 2)], {"blocksize": 2}),
+    ("DepthToSpace", (11, 13), [f(2, 8, 3, 2)], {"blocksize": 2, "mode": "CRD"}),
+    ("SpaceToDepth", ALL, [f(2, 2, 4, 6)], {"blocksize": 2}),
+    ("Upsample", (7,), [IMAGE], {"scales": [1.0, 1.0, 2.0, 3.0]}),
+    ("Upsample", (9,), [IMAGE, scales(1, 1, 2, 2)], {"mode": "linear"}),
+    ("Resize", (10,), [IMAGE, scales(1, 1, 2, 2)], {}),
+    *[("Resize", (11, 13, 19), [IMAGE, None, None, sizes(2, 3, 13, 17)],
+       {"mode": mode, "coordinate_transformation_mode": where})
+      for mode in ("nearest", "linear")
+      for where in ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")],
+    *[("Resize", (11, 13), [IMAGE, None, scales(1, 1, 2, 3)], {"nearest_mode": mode}) for mode in
+      ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")],
+    ("Resize", (13,), [f(1, 2, 5), None, scales(1, 1, 0.6)], {"mode": "linear"}),
+    ("MatMul", ALL, [f(2, 3, 4), f(4, 5)], {}), ("MatMul", ALL, [f(4), f(4)], {}),
+    ("Gemm", ALL, [f(3, 4), G(f(5, 4)), G(f(5))], {"transB": 1}),
+    ("Gemm", ALL, [f(4, 3), G(f(4, 5)), G(f(1, 5))], {"transA": 1, "alpha": 0.5, "beta": 2.0}),
+    ("Gemm", (11, 13), [f(3, 4), G(f(4, 5))], {}),
+    ("Einsum", (12,), [f(2, 3, 4), f(2, 4, 5)], {"equation": "bij,bjk->bik"}),
+    ("Conv", ALL, [IMAGE, G(f(4, 3, 3, 3)), G(f(4))], {"pads": [1, 1, 1, 1], "strides": [2, 1]}),
+    ("Conv", ALL, [IMAGE, G(f(4, 3, 3, 2))], {"pads": [0, 1, 2, 1]}),
+    ("Conv", ALL, [f(2, 4, 9, 8), G(f(6, 2, 3, 3))], {"group": 2, "dilations": [2, 1]}),
+    *[("Conv", ALL, [IMAGE, G(f(4, 3, 4, 3))], {"auto_pad": how, "strides": [2, 2]}) for how in
+      ("SAME_UPPER", "SAME_LOWER", "VALID")],
+    ("Conv", ALL, [f(2, 3, 9), G(f(4, 3, 3))], {"pads": [1, 1]}),
+    ("Conv", ALL, [f(1, 2, 5, 6, 4), G(f(3, 2, 2, 3, 2))], {}),
+    ("ConvTranspose", ALL, [f(2, 3, 4, 5), G(f(3, 4, 3, 3)), G(f(4))], {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+    ("ConvTranspose", ALL, [f(2, 3, 4, 5), G(f(3, 4, 3, 3))],
+     {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]}),
+    ("ConvTranspose", ALL, [f(2, 3, 4, 5), G(f(3, 4, 3, 3))], {"strides": [2, 2], "pads": [0, 1, 1, 0]}),
+    ("ConvTranspose", ALL, [f(2, 4, 4, 5), G(f(4, 3, 2, 2))], {"strides": [2, 2], "group": 2}),
+    ("ConvTranspose", ALL, [f(2, 3, 6), G(f(3, 2, 3))], {"strides": [2]}),
+    *[("ConvTranspose", (11, 13), [f(2, 3, 4, 5), G(f(3, 4, 3, 3))], {"strides": [2, 2], "auto_pad": how})
+      for how in ("SAME_UPPER", "SAME_LOWER")],
+    ("ConvTranspose", ALL, [f(2, 3, 4, 5), G(f(3, 4, 3, 3))], {"strides": [2, 2], "output_shape": [8, 10]}),
+    *[("MaxPool", ALL, [IMAGE], {"kernel_shape": [3, 2], **more}) for more in
+      ({}, {"strides": [2, 2]}, {"strides": [2, 2], "pads": [1, 1, 1, 1]}, {"strides": [2, 2], "pads": [0, 0, 1, 1]},
+       {"auto_pad": "SAME_UPPER", "strides": [2, 2]})],
+    *[(op, (11, 13), [f(2, 3, 10, 7)], {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, **more})
+      for op in ("MaxPool", "AveragePool") for more in ({}, {"pads": [1, 1, 1, 1]})],
+    ("MaxPool", (11, 13), [IMAGE], {"kernel_shape": [2, 2], "dilations": [2, 3]}),
+    ("MaxPool", ALL, [f(2, 3, 9)], {"kernel_shape": [3], "strides": [2]}),
+    *[("AveragePool", ALL, [IMAGE], {"kernel_shape": [3, 2], "count_include_pad": count, **more}) for count in (0, 1)
+      for more in ({}, {"strides": [2, 2]}, {"strides": [2, 2], "pads": [1, 1, 1, 1]}, {"pads": [0, 0, 1, 1]})],
+    ("AveragePool", ALL, [f(1, 2, 6, 6, 6)], {"kernel_shape": [2, 2, 2]}),
+    ("GlobalAveragePool", ALL, [IMAGE], {}), ("GlobalMaxPool", ALL, [IMAGE], {}),
+    ("BatchNormalization", (7, 9, 14, 17), [IMAGE, G(f(3)), G(f(3)), G(f(3)), G(positive(3))], {"epsilon": 1e-3}),
+    ("BatchNormalization", (9, 15), [f(4, 3), G(f(3)), G(f(3)), G(f(3)), G(positive(3))], {}),
+    ("InstanceNormalization", ALL, [IMAGE, G(f(3)), G(f(3))], {"epsilon": 1e-3}),
+    ("GroupNormalization", (21,), [f(2, 4, 5, 3), G(f(4)), G(f(4))], {"num_groups": 2}),
+    *[("LayerNormalization", (17, 21), [f(2, 3, 4), G(f(*s)), G(f(*s))], {"axis": axis}) for axis, s in
+      ((-1, (4,)), (1, (3, 4)))],
+    ("LayerNormalization", (17,), [f(2, 3, 4), G(f(4))], {}),
+    ("LRN", ALL, [f(2, 7, 3, 3)], {"size": 3, "alpha": 0.02, "beta": 0.6, "bias": 1.5}),
+    ("Dropout", (7, 10), [f(3, 4)], {}), ("Dropout", (12, 13), [f(3, 4), G(np.float32(0.3))], {}),
+]
+
+
+def recurrent(op, gates, directions, bias, states, **attributes):
+    n, size, steps, batch = 5, 3, 4, 2
+    inputs = [f(steps, batch, n), G(f(directions, gates * size, n)), G(f(directions, gates * size, size)),
+              G(f(directions, 2 * gates * size)) if bias else None, None]
+    inputs += [f(directions, batch, size) for _ in range(states)]
+    return (op, (7, 11, 14, 21), inputs, {"hidden_size": size, **attributes}, 3 if op == "LSTM" else 2)
+
+
+for _direction, _n in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
+    for _bias in (False, True):
+        ROWS += [recurrent("LSTM", 4, _n, _bias, 2 * _bias, direction=_direction),
+                 recurrent("GRU", 3, _n, _bias, _bias, direction=_direction, linear_before_reset=1),
+                 recurrent("GRU", 3, _n, _bias, _bias, direction=_direction),
+                 recurrent("RNN", 1, _n, _bias, _bias, direction=_direction)]
+
+
+def model_of(op, opset, inputs, attributes, n_out):
+    names, ports, givens = [], [], []
+    for i, item in enumerate(inputs):
+        names.append("" if item is None else f"x{i}")
+        if isinstance(item, Given):
+            givens.append(numpy_helper.from_array(item.array, f"x{i}"))
+        elif item is not None:
+            kind = helper.np_dtype_to_tensor_dtype(item.dtype)
+            ports.append(helper.make_tensor_value_info(f"x{i}", kind, item.shape))
+    outs = [f"y{k}" for k in range(n_out)]
+    node = helper.make_node(op, names, outs, name="it", **attributes)
+    graph = helper.make_graph([node], "one", ports, [helper.make_empty_tensor_value_info(o) for o in outs],
+                              givens)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    inferred = onnx.shape_inference.infer_shapes(model)
+    for o in inferred.graph.output:
+        if not o.type.tensor_type.elem_type:  # functions are not looked into: as the input
+            o.CopyFrom(helper.make_tensor_value_info(
+                o.name, 1, [d.dim_value for d in ports[0].type.tensor_type.shape.dim]))
+    return inferred
+
+
+def compare(program, model, arrays, folder):
+    onnx.save(model, f"{folder}/m.onnx")
+    session = onnxruntime.InferenceSession(f"{folder}/m.onnx", providers=["CPUExecutionProvider"])
+    want = session.run(None, {i.name: a for i, a in zip(session.get_inputs(), arrays)})
+    command = [program, "eval", f"{folder}/m.onnx", "-o", f"{folder}/out"]
+    for i, array in enumerate(arrays):
+        np.save(f"{folder}/{i}.npy", array)
+        command += ["--in", f"{folder}/{i}.npy"]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if child.returncode != 0:
+        return [child.stderr.strip()]
+    problems = []
+    for k, b in enumerate(want):
+        a = np.load(f"{folder}/out/out{k}.npy")
+        if a.shape != b.shape or a.dtype != b.dtype:
+            problems.append(f"output {k}: {a.shape} {a.dtype}, {b.shape} {b.dtype} expected")
+        elif a.size and np.abs(a.astype(np.float64) - b).max() > 1e-5 * (1 + np.abs(b).max()):
+            problems.append(f"output {k} differs by {np.abs(a.astype(np.float64) - b).max()}")
+    return problems
+
+
+def main():
+    report = Report()
+    for op, opsets, inputs, attributes, *rest in ROWS:
+        problems, n_run = [], 0
+        for opset in opsets:
+            arrays = [a for a in inputs if a is not None and not isinstance(a, Given)]
+            try:
+                model = model_of(op, opset, inputs, attributes, rest[0] if rest else 1)
+                onnx.checker.check_model(model, full_check=True)
+                onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+            except Exception:  # pylint: disable=broad-except # that opset has no such node, or onnxruntime has not
+                continue
+            n_run += 1
+            with tempfile.TemporaryDirectory() as folder:
+                problems += [f"opset {opset}: {p}" for p in compare(sys.argv[1], model, arrays, folder)]
+        said = {key: value for key, value in attributes.items() if key != "value"}
+        report.claim(f"{op} {said} in {n_run} opsets gives what onnxruntime gives",
+                     problems if n_run > 0 else ["onnxruntime runs it in no opset"])
+    report.end()
+
+
+if __name__ == "__main__":
+    main()
