@@ -27,6 +27,7 @@ td__onnx_alloc (TdOnnxArena *arena, size_t n, size_t size)
   b = td__xcalloc (1, sizeof *b + n * size);
   b->next = arena->blocks;
   arena->blocks = b;
+  arena->bytes += n * size;
   return b->bytes;
 }
 
@@ -38,7 +39,7 @@ td__onnx_arena_free (TdOnnxArena *arena)
       next = b->next;
       free (b);
     }
-  arena->blocks = NULL;
+  *arena = (TdOnnxArena){ NULL, 0 };
 }
 
 /* --- single numbers --- */
@@ -85,7 +86,8 @@ td__host_new (TdOnnxArena *arena, TdDtype dtype, const TdShape *shape)
   TdOnnxHost *h;
   size_t bytes;
 
-  if (!td__shape_bytes (shape, TD_U8, &bytes) || bytes > TD_ONNX_HOST_MOST)
+  if (!td__shape_bytes (shape, TD_U8, &bytes) || bytes > TD_ONNX_HOST_MOST
+      || arena->bytes > TD_ONNX_ARENA_MOST)
     return NULL;
   h = td__onnx_alloc (arena, 1, sizeof *h);
   h->dtype = dtype;
@@ -126,8 +128,10 @@ td__host_elements (TdOnnxArena *arena, const TdOnnxHost *h)
 TdOnnxHost *
 td__host_view (TdOnnxArena *arena, const TdOnnxHost *h, const TdShape *shape)
 {
-  TdOnnxHost *v = td__onnx_alloc (arena, 1, sizeof *v);
+  TdOnnxHost *v = h != NULL ? td__onnx_alloc (arena, 1, sizeof *v) : NULL;
 
+  if (v == NULL)
+    return NULL;
   *v = *h;
   v->shape = *shape;
   return v;
@@ -138,7 +142,7 @@ td__host_cast (TdOnnxArena *arena, const TdOnnxHost *h, TdDtype dtype)
 {
   TdOnnxHost *to = td__host_new (arena, dtype, &h->shape);
 
-  for (int64_t i = 0; i < h->n; i++)
+  for (int64_t i = 0; to != NULL && i < to->n; i++)
     if (to->f != NULL)
       to->f[i] = rounded (td__host_float (h, i), dtype);
     else if (dtype == TD_BOOL)
@@ -168,7 +172,7 @@ td__host_ints (TdOnnxArena *arena, const int64_t *values, int n)
   const TdShape shape = { 1, { n } };
   TdOnnxHost *h = td__host_new (arena, TD_I64, &shape);
 
-  for (int i = 0; i < n; i++)
+  for (int i = 0; h != NULL && i < n; i++)
     h->i[i] = values[i];
   return h;
 }
@@ -226,7 +230,7 @@ td__host_binary (TdOnnxArena *arena, const TdOnnxHost *a, const TdOnnxHost *b,
       || (b = td__host_expand (arena, b, &shape)) == NULL)
     return NULL;
   to = td__host_new (arena, op->is_bool ? TD_BOOL : a->dtype, &shape);
-  for (int64_t i = 0; i < to->n; i++)
+  for (int64_t i = 0; to != NULL && i < to->n; i++)
     if (to->f != NULL)
       to->f[i] = rounded (op->f (a->f[i], b->f[i]), to->dtype);
     else

@@ -10,7 +10,8 @@
 
 enum
 {
-  TD_ONNX_HOST_MOST = 1 << 24 /* elements: more are no shape */
+  TD_ONNX_HOST_MOST = 1 << 22, /* elements: more are no shape */
+  TD_ONNX_ARENA_MOST = 1 << 30 /* bytes of all numbers of a call, or of a file's constants */
 };
 
 typedef struct TdOnnxHost
@@ -26,6 +27,7 @@ typedef struct TdOnnxHost
 typedef struct TdOnnxArena
 {
   struct TdOnnxBlock *blocks;
+  size_t bytes;
 } TdOnnxArena;
 /** n elements of size bytes, zeroed.  *Owner*: the arena. */
 void *td__onnx_alloc (TdOnnxArena *arena, size_t n, size_t size);
@@ -36,7 +38,8 @@ td__onnx_is_float (TdDtype dtype)
 {
   return dtype <= TD_BF16;
 }
-/** NULL: more than TD_ONNX_HOST_MOST elements.  *Owner*: the arena, as of all below. */
+/** NULL: there are too many.  *Owner*: the arena, as of all below, which give NULL then, too.
+ */
 TdOnnxHost *td__host_new (TdOnnxArena *arena, TdDtype dtype, const TdShape *shape);
 /** From elements as an array has them. */
 TdOnnxHost *td__host_from (TdOnnxArena *arena, TdDtype dtype, const TdShape *shape,

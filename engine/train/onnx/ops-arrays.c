@@ -306,12 +306,15 @@ constant_of_shape (TdOnnxRun *r)
       = td__host_new (&r->arena, a != NULL ? (TdDtype)a->tensor->dtype : TD_F32, &scalar);
   TdShape to;
 
+  if (one == NULL || !shape_of (r, 0, &to))
+    {
+      td__run_fail (r, TD_ERR_MEMORY, "numbers of sizes beyond 1 GB");
+      return;
+    }
   if (one->f != NULL)
     one->f[0] = a != NULL ? a->f : 0;
   else
     one->i[0] = a->i;
-  if (!shape_of (r, 0, &to))
-    return;
   if (td__size (&to) <= TD_ONNX_HOST_MOST)
     td__run_out_host (r, 0, td__host_expand (&r->arena, one, &to));
   else

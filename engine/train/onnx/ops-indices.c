@@ -18,6 +18,8 @@ index_of (TdOnnxRun *r, int i, int64_t size)
   if (h == NULL || h->i == NULL)
     return td__run_var (r, i);
   from_front = td__host_cast (&r->arena, h, TD_I64);
+  if (from_front == NULL)
+    return td__run_var (r, i);
   for (int64_t k = 0; k < h->n; k++)
     from_front->i[k] += from_front->i[k] < 0 ? size : 0;
   return td__run_upload (r, from_front);
@@ -463,7 +465,7 @@ resize_axis (TdOnnxRun *r, const ResizeMode *m, TdVar *x, int axis, int64_t n_ou
              *share = td__host_new (&r->arena, TD_F32, &line);
   TdVar *a, *b;
 
-  if (low == NULL || last < 0)
+  if (low == NULL || high == NULL || share == NULL || last < 0)
     return td__run_fail (r, TD_ERR_SHAPE, "an axis of size %lld", (long long)n_out), x;
   for (int64_t o = 0; o < n_out; o++)
     {
@@ -594,7 +596,7 @@ upsample (TdOnnxRun *r)
   int64_t to[TD_MAX_DIMS];
   double scales[TD_MAX_DIMS];
 
-  for (int d = 0; a != NULL && a->floats != NULL && d < a->n; d++)
+  for (int d = 0; h != NULL && a != NULL && a->floats != NULL && d < a->n; d++)
     h->f[d] = a->floats[d];
   if (scaled (r, &x, td__run_there (r, 1) ? td__run_numbers (r, 1) : h, to, scales))
     resize_to (r, &m, to, scales);

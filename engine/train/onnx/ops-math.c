@@ -413,7 +413,7 @@ host_reduce (TdOnnxRun *r)
   for (int d = 0; d < shape.ndim; d++)
     shape.dim[d] = 1;
   to = td__host_gather (&r->arena, h, &shape, &(int64_t){ 0 });
-  for (int64_t i = 1; i < h->n; i++)
+  for (int64_t i = 1; to != NULL && i < h->n; i++)
     if (to->f != NULL)
       to->f[0] = op->f (to->f[0], h->f[i]);
     else

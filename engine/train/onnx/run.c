@@ -89,7 +89,10 @@ td__run_numbers (TdOnnxRun *r, int i)
   room = td__onnx_alloc (&r->arena, bytes + 1, 1);
   if (td_read (v, room, bytes) != TD_OK)
     return NULL;
-  return td__host_from (&r->arena, td_dtype (v), &shape, room);
+  h = td__host_from (&r->arena, td_dtype (v), &shape, room);
+  if (h == NULL)
+    td__run_fail (r, TD_ERR_SHAPE, "input %d has too many numbers to be read", i);
+  return h;
 }
 
 int
