@@ -35,7 +35,7 @@ lack (Lacks *l, const char *format, ...)
   l->n++;
   if (used + strlen (line) + 3 < sizeof l->first)
     {
-      snprintf (l->first + used, sizeof l->first - used, "%s%s", used > 0 ? "; " : "", line);
+      strcat (strcat (l->first, used > 0 ? "; " : ""), line);
       l->n_said++;
     }
 }
