@@ -203,6 +203,9 @@ ROWS = [
       ((-1, (4,)), (1, (3, 4)))],
     ("LayerNormalization", (17,), [f(2, 3, 4), G(f(4))], {}),
     ("LRN", ALL, [f(2, 7, 3, 3)], {"size": 3, "alpha": 0.02, "beta": 0.6, "bias": 1.5}),
+    *[("SoftmaxCrossEntropyLoss", (12, 13), [f(4, 5), ints(1, 0, 4, 2)], {"reduction": how}) for how in
+      ("mean", "sum", "none")],
+    ("SoftmaxCrossEntropyLoss", (12, 13), [f(2, 5, 3), ints(1, 0, 4, 2, 1, 1).reshape(2, 3)], {"ignore_index": 1}),
     ("Dropout", (7, 10), [f(3, 4)], {}), ("Dropout", (12, 13), [f(3, 4), G(np.float32(0.3))], {}),
 ]
 

@@ -234,6 +234,7 @@ static const Exempt threads[] = {
   { "td_op_class_at", "a constant table" },
   { "td_op_class_count", "a constant table" },
   { "td_op_class_find", "a constant table" },
+  { "td_onnx_operator_at", "a constant table" },
   { "td_shape_size", "of its arguments alone" },
   { "td_shape_equal", "of its arguments alone" },
   { "td_shape_text", "of its arguments alone" },

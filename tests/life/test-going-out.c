@@ -247,12 +247,49 @@ c__gives_the_same_numbers_or_a_list (void **state)
     }
 }
 
+/* --- ONNX and in again --- */
+
+/* The numbers of out0.npy ... that `tapedeck eval` makes of in0.npy ... */
+static void
+look_at_onnx_in (const char *path, const char *said)
+{
+  size_t n_out, n_got;
+  float *want, *got;
+  TdTestChild child;
+
+  if (strcmp (said, "OK") != 0)
+    return;
+  child = td_test_shell (
+      "p='%s'; set --; for f in \"$p\".in?.npy; do set -- \"$@\" --in \"$f\"; done; "
+      "'%s' eval \"$p.onnx\" \"$@\" -o \"$p-back\" && "
+      "for f in \"$p-back\"/out*.npy; do mv \"$f\" \"$p.back${f##*out}\"; done",
+      path, td_test_build ("app/tapedeck"));
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  want = (float *)numbers_of (path, "out", &n_out);
+  got = (float *)numbers_of (path, "back", &n_got);
+  assert_int_equal (n_got, n_out);
+  assert_true (n_out > 0);
+  for (size_t i = 0; i < n_out / sizeof *got; i++)
+    if (!(fabsf (got[i] - want[i]) <= 1e-5F * (1 + fabsf (want[i]))))
+      fail_msg ("number %zu of %s: %g, expected %g", i, path, (double)got[i], (double)want[i]);
+  free (got), free (want);
+}
+
+static void
+onnx__comes_in_again_with_the_same_numbers (void **state)
+{
+  (void)state;
+  each ("onnx", look_at_onnx_in);
+}
+
 int
 main (int argc, char **argv)
 {
   static char path[512];
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (onnx__gives_the_same_numbers_or_a_list),
+    cmocka_unit_test (onnx__comes_in_again_with_the_same_numbers),
     cmocka_unit_test (c__gives_the_same_numbers_or_a_list),
   };
 

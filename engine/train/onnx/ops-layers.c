@@ -552,6 +552,19 @@ dropout (TdOnnxRun *r)
                    : x);
 }
 
+static void
+cross_entropy (TdOnnxRun *r)
+{
+  const char *reduction = td__onnx_attr_text (r->node, "reduction", "mean");
+  TdCrossEntropyOpt o = { TD_CROSS_ENTROPY_DEFAULTS };
+  TdVar *loss;
+
+  o.ignore_label = (int)td__onnx_attr_int (r->node, "ignore_index", -1);
+  o.reduce = reduction[0] == 'm' ? "mean" : "no";
+  loss = td_softmax_cross_entropy_ (td__run_var (r, 0), td__run_var (r, 1), &o);
+  td__run_out (r, 0, reduction[0] == 's' ? td_sum (loss) : loss);
+}
+
 #define ONE .least_in = 1, .most_in = 1
 #define TWO .least_in = 2, .most_in = 2
 #define WINDOW "auto_pad dilations kernel_shape pads strides "
@@ -587,6 +600,8 @@ const TdOnnxRow td__onnx_layers[] = {
   { "MatMul", .from = 1, TWO, .run = matmul },
   { "MaxPool", .from = 1, ONE, .attributes = WINDOW "ceil_mode storage_order=0", .run = max_pool,
     .limits = "without indices; dilations with 4 axes" },
+  { "SoftmaxCrossEntropyLoss", .from = 12, TWO, .attributes = "ignore_index reduction", .run = cross_entropy,
+    .limits = "without weights, its first output only" },
   { 0 },
 };
 /* clang-format on */
