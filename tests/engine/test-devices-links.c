@@ -262,6 +262,33 @@ recording__has_the_same_statistics_and_values_far_away (void **state)
   tape_close (&there);
 }
 
+/* Constants, shapes and indices of a model follow its inputs. */
+static void
+onnx__computes_there_what_it_computes_here (void **state)
+{
+  static const char *const models[] = { "pictures", "words", "sequence" };
+
+  (void)state;
+  for (int k = 0; k < 3; k++)
+    TD_SCOPE ("model")
+      {
+        char path[80];
+        int64_t ids[] = { 1, 2, 6, 0, 5, 3 };
+        TdVar *x = k == 0   ? td_rand (TD_F32, TD_SHAPE (2, 2, 5, 6))
+                   : k == 1 ? td_tensor (TD_I64, TD_SHAPE (2, 3), ids)
+                            : td_rand (TD_F32, TD_SHAPE (4, 1, 3)),
+              *y;
+        TdLink *link;
+
+        snprintf (path, sizeof path, "tests/golden/onnx/%s.onnx", models[k]);
+        link = td_onnx_load (td_test_source (path));
+        y = td_link (link, x);
+        assert_false (td_poisoned (y));
+        assert_int_equal (td_link_to_device (link, remote), TD_OK);
+        assert_same (y, td_link (link, td_to_device (x, remote)));
+      }
+}
+
 int
 main (void)
 {
@@ -270,6 +297,7 @@ main (void)
     row (link_copy__has_numbers_of_its_own_far_away),
     row (npz__carries_weights_from_there_to_here_and_back),
     row (lstm__lives_where_it_was_moved_before_it_knew_its_size),
+    row (onnx__computes_there_what_it_computes_here),
     row (copied_link__goes_where_its_pattern_was_moved),
     row (debug__finds_the_operation_that_made_nan_far_away),
     row (gradient_check__works_where_its_inputs_lie),

@@ -110,6 +110,7 @@ onnx_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
   const TdOnnxLink *l = self;
   const TdOnnxGraph *g = l->graph;
   TdStatus status = check_inputs (g, in, n_in, n_out);
+  TdDevice *outer = td__engine.device;
   TdOnnxRun r = { .g = g };
 
   if (status != TD_OK)
@@ -120,6 +121,8 @@ onnx_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
   for (int i = 0; i < g->n_givens; i++)
     r.values[g->givens[i].value]
         = (TdOnnxValue){ l->params[i] != NULL ? l->params[i]->var : NULL, g->givens[i].host };
+  if (n_in > 0)
+    td__engine.device = in[0]->node->device; /* constants lie where the inputs are */
   td__onnx_run (&r, link->path->text);
   for (int k = 0; k < n_out && !r.failed; k++)
     {
@@ -129,6 +132,7 @@ onnx_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
         out[k] = td_identity (out[k]);
       r.failed |= td_poisoned (out[k]);
     }
+  td__engine.device = outer;
   td__onnx_arena_free (&r.arena);
   return !r.failed ? TD_OK : td__error_status () != TD_OK ? td__error_status () : TD_ERR_STATE;
 }
