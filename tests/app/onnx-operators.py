@@ -114,7 +114,7 @@ ROWS = [
     ("ReduceSum", NEW, [f(2, 3, 4), sizes()], {"noop_with_empty_axes": 1}),
     *[(op, ALL, [f(3, 5)], {"axis": 1, "keepdims": k}) for op in ("ArgMax", "ArgMin") for k in (0, 1)],
     ("CumSum", (11, 14), [f(3, 5), G(np.int64(1))], {}),
-    *[(op, ALL, [f(2, 3, 4)], attributes) for op in ("Softmax", "LogSoftmax")
+    *[(op, (7, 12, *NEW), [f(2, 3, 4)], attributes) for op in ("Softmax", "LogSoftmax")
       for attributes in ({}, {"axis": 1}, {"axis": 2})],
     ("Reshape", ALL, [f(2, 3, 4), sizes(0, -1)], {}), ("Reshape", ALL, [f(2, 6), sizes(3, 2, 2)], {}),
     *[("Flatten", ALL, [f(2, 3, 4)], {"axis": axis}) for axis in (0, 1, 2, 3)],
