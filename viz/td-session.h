@@ -148,6 +148,11 @@ void td_session_set_hover (TdSession *self, guint64 key);
 TdRange td_session_get_range (TdSession *self);
 /** Narrow them to these, of those that there are; an empty range: to none. */
 void td_session_set_range (TdSession *self, TdRange range);
+/** Find the iterations that lie in it, by their place, from the first such to the last: [from,
+ * to). */
+void td_session_find_range (TdSession *self, guint *from, guint *to);
+/** Return all iterations that there are, by number; an empty range: there are none. */
+TdRange td_session_get_run (TdSession *self);
 
 /* ---- the program ---- */
 TdMoment td_session_get_head (TdSession *self);

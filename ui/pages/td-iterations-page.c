@@ -173,25 +173,12 @@ number_at (TdIterationsPage *self, guint i)
                                                                        : -1;
 }
 
-/* Count the iterations of the range, and find its first. */
-static guint
-count_listed (TdIterationsPage *self)
-{
-  TdRange range = td_session_get_range (self->session);
-  guint n = td_session_get_n_iterations (self->session);
-  self->first = 0;
-  while (self->first < n && !td_range_has (range, number_of (self, 0)))
-    self->first++;
-  while (n > self->first
-         && !td_range_has (range, td_session_get_iteration_number (self->session, n - 1)))
-    n--;
-  return n - self->first;
-}
-
 static void
 iterations_changed (TdIterationsPage *self)
 {
-  guint old = n_rows (self), n = count_listed (self);
+  guint old = n_rows (self), end;
+  td_session_find_range (self->session, &self->first, &end);
+  guint n = end - self->first;
   guint middle = MIN (old, n) / 2;
   gint64 number = n ? number_of (self, middle) : -1;
   self->syncing = TRUE;

@@ -60,8 +60,7 @@ get_history (TdMemoryPage *self)
   TdTapeReader *reader = td_page_get_reader (TD_PAGE (self));
   guint n = td_session_get_n_iterations (td_page_get_session (TD_PAGE (self)));
   TdRange range = td_session_get_range (td_page_get_session (TD_PAGE (self)));
-  if (self->history && self->history_n == n && self->history_range.first == range.first
-      && self->history_range.end == range.end)
+  if (self->history && self->history_n == n && td_range_equal (self->history_range, range))
     return self->history;
   g_clear_pointer (&self->history, td_memory_history_free);
   if (reader)

@@ -19,6 +19,12 @@ td_range_has (TdRange range, gint64 iteration)
   return td_range_is_all (range) || (iteration >= range.first && iteration < range.end);
 }
 
+gboolean
+td_range_equal (TdRange a, TdRange b)
+{
+  return (td_range_is_all (a) && td_range_is_all (b)) || (a.first == b.first && a.end == b.end);
+}
+
 /* The count may begin anew in the middle of a tape: what is in between stays. */
 void
 td_range_find (TdRange range, const TdTapeSummaries *summaries, guint *from, guint *to)

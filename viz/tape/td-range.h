@@ -19,6 +19,8 @@ typedef struct
 
 gboolean td_range_is_all (TdRange range);
 gboolean td_range_has (TdRange range, gint64 iteration);
+/** Say whether both are the same iterations; every range that is the whole run is. */
+gboolean td_range_equal (TdRange a, TdRange b);
 /** Find the summaries that lie in it, from the first such to the last: [from, to). */
 void td_range_find (TdRange range, const TdTapeSummaries *summaries, guint *from, guint *to);
 /** Read "10..40", both of them in it, or "" for the whole run. FALSE: it is neither. */

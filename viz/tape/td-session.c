@@ -440,23 +440,44 @@ td_session_get_range (TdSession *self)
   return self->range;
 }
 
+TdRange
+td_session_get_run (TdSession *self)
+{
+  guint n = td_session_get_n_iterations (self);
+
+  return n > 0 ? (TdRange){ td_session_get_iteration_number (self, 0),
+                            td_session_get_iteration_number (self, n - 1) + 1 }
+               : (TdRange){ 0, 0 };
+}
+
 /* What is all there is may grow: it is no range. */
 void
 td_session_set_range (TdSession *self, TdRange range)
 {
-  guint n = td_session_get_n_iterations (self);
-  gint64 first = n > 0 ? td_session_get_iteration_number (self, 0) : 0;
-  gint64 last = n > 0 ? td_session_get_iteration_number (self, n - 1) : -1;
+  TdRange run = td_session_get_run (self);
 
-  if (!td_range_is_all (range) && first <= last)
-    range
-        = (TdRange){ CLAMP (range.first, first, last), CLAMP (range.end, first + 1, last + 1) };
-  if (td_range_is_all (range) || (range.first <= first && range.end > last))
+  if (!td_range_is_all (range) && !td_range_is_all (run))
+    range = (TdRange){ CLAMP (range.first, run.first, run.end - 1),
+                       CLAMP (range.end, run.first + 1, run.end) };
+  if (td_range_is_all (range) || (range.first <= run.first && range.end >= run.end))
     range = (TdRange){ 0, 0 };
-  if (self->range.first == range.first && self->range.end == range.end)
+  if (td_range_equal (self->range, range))
     return;
   self->range = range;
   td__session_emit (self, TD_SIGNAL_RANGE);
+}
+
+void
+td_session_find_range (TdSession *self, guint *from, guint *to)
+{
+  *from = 0;
+  *to = td_session_get_n_iterations (self);
+  while (*from < *to
+         && !td_range_has (self->range, td_session_get_iteration_number (self, *from)))
+    ++*from;
+  while (*to > *from
+         && !td_range_has (self->range, td_session_get_iteration_number (self, *to - 1)))
+    --*to;
 }
 
 void

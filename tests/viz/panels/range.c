@@ -71,6 +71,10 @@ range__of_nothing_is_the_whole_run (void **state)
   assert_true (td_range_has (some, 10));
   assert_true (td_range_has (some, 24));
   assert_false (td_range_has (some, 25));
+  assert_true (td_range_equal (all, (TdRange){ 7, 3 }));
+  assert_false (td_range_equal (all, some));
+  assert_false (td_range_equal (some, (TdRange){ 10, 26 }));
+  assert_true (td_range_equal (some, (TdRange){ 10, 25 }));
 }
 
 /* A program that is started again counts anew. */
@@ -245,6 +249,26 @@ range__of_a_session_lies_in_the_run (void **state)
   assert_int_equal (n_changes, 4);
 }
 
+/* By place, for lists of iterations. */
+static void
+range__of_a_session_is_found_by_place (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  const char *path = td_test_tmp ("range-places.tdtape");
+  guint from, to;
+
+  lenet_tape_write (path, &o);
+  g_autoptr (TdSession) session = td_session_open (path, NULL);
+  assert_true (td_range_equal (td_session_get_run (session), (TdRange){ 0, 40 }));
+  td_session_find_range (session, &from, &to);
+  assert_int_equal (from, 0);
+  assert_int_equal (to, td_session_get_n_iterations (session));
+  td_session_set_range (session, some);
+  td_session_find_range (session, &from, &to);
+  assert_int_equal (td_session_get_iteration_number (session, from), 10);
+  assert_int_equal (td_session_get_iteration_number (session, to - 1), 24);
+}
+
 int
 main (void)
 {
@@ -258,6 +282,7 @@ main (void)
     td_test (range__of_curves_counts_what_is_not_finite_in_it),
     td_test (range__is_seen_on_the_strip),
     td_test (range__of_a_session_lies_in_the_run),
+    td_test (range__of_a_session_is_found_by_place),
   };
 
   return cmocka_run_group_tests_name ("range", tests, NULL, NULL);
