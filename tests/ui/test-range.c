@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
+#include <gdk/x11/gdkx.h>
 #include <string.h>
 
 #define N_ITERATIONS 24
@@ -142,6 +143,131 @@ range__is_the_recordings_own (void **state)
   ui_test_open_sample (NULL);
   assert_range (0, 0);
   assert_string_equal (chip_text (), "");
+}
+
+/* ---- drawing it with the pointer ---- */
+
+/* As if it had been done by hand; the place is one of the view. */
+static void
+do_by_hand (GtkWidget *view, double x, const char *deeds)
+{
+  GtkWidget *window = GTK_WIDGET (ui_test_window ());
+  GdkSurface *surface = gtk_native_get_surface (GTK_NATIVE (window));
+  double left, top, at_x, at_y;
+  gtk_native_get_surface_transform (GTK_NATIVE (window), &left, &top);
+  gtk_widget_translate_coordinates (view, window, x, gtk_widget_get_height (view) / 2.0, &at_x,
+                                    &at_y);
+  g_autofree char *line = g_strdup_printf ("xdotool mousemove --window %lu %d %d %s",
+                                           (gulong)gdk_x11_surface_get_xid (surface),
+                                           (int)(at_x + left), (int)(at_y + top), deeds);
+  int status = -1;
+  assert_true (g_spawn_command_line_sync (line, NULL, NULL, &status, NULL));
+  assert_int_equal (status, 0);
+}
+
+static gboolean
+can_do_by_hand (void)
+{
+  g_autofree char *xdotool = g_find_program_in_path ("xdotool");
+  return xdotool && GDK_IS_X11_DISPLAY (gdk_display_get_default ());
+}
+
+static void
+count_update (GtkGestureDrag *drag, double dx, double dy, guint *n)
+{
+  ++*n;
+}
+
+static void
+count_change (TdSession *session, guint *n)
+{
+  ++*n;
+}
+
+/* Count the motions of drags on the view. */
+static void
+watch_drags (GtkWidget *view, guint *n)
+{
+  g_autoptr (GListModel) all = gtk_widget_observe_controllers (view);
+  for (guint i = 0; i < g_list_model_get_n_items (all); i++)
+    {
+      g_autoptr (GtkEventController) one = g_list_model_get_item (all, i);
+      if (GTK_IS_GESTURE_DRAG (one))
+        g_signal_connect (one, "drag-update", G_CALLBACK (count_update), n);
+    }
+}
+
+static gboolean
+is_not_zero (gpointer n)
+{
+  return *(guint *)n > 0;
+}
+
+/* A picture of the window, as a file. */
+static GBytes *
+dup_picture (const char *name)
+{
+  char *contents;
+  gsize length;
+  ui_test_save_picture (name);
+  g_autofree char *folder = g_strdup (td_test_build ("tests/ui/pictures"));
+  g_autofree char *path = g_build_filename (folder, name, NULL);
+  assert_true (g_file_get_contents (path, &contents, &length, NULL));
+  return g_bytes_new_take (contents, length);
+}
+
+/* What is drawn is seen at once; the panels are narrowed once, at its end. */
+static void
+range__is_a_band_until_the_button_is_let_go (void **state)
+{
+  guint n_motions = 0, n_ranges = 0;
+  if (!can_do_by_hand ())
+    skip ();
+  open_recording ();
+  GtkWidget *view = GTK_WIDGET (strip ());
+  watch_drags (view, &n_motions);
+  g_signal_connect (ui_test_session (), "range-changed", G_CALLBACK (count_change), &n_ranges);
+  do_by_hand (view, place_of (strip (), 4.5), "keydown Shift_L mousedown 1");
+  for (guint i = 5; i <= 10; i++)
+    {
+      n_motions = 0;
+      do_by_hand (view, place_of (strip (), i + 0.5), "");
+      ui_test_wait ("a motion", is_not_zero, &n_motions);
+      ui_test_settle ();
+      assert_int_equal (n_ranges, 0);
+    }
+  g_autoptr (GBytes) wide = dup_picture ("range-band.png");
+  do_by_hand (view, place_of (strip (), 6.5), "");
+  ui_test_settle ();
+  g_autoptr (GBytes) narrow = dup_picture ("range-band-narrow.png");
+  assert_false (g_bytes_equal (wide, narrow));
+  do_by_hand (view, place_of (strip (), 10.5), "mouseup 1 keyup Shift_L");
+  ui_test_wait ("a range", is_not_zero, &n_ranges);
+  ui_test_settle ();
+  assert_range (4, 11);
+  assert_int_equal (n_ranges, 1);
+}
+
+/* On a picture that knows no ranges Shift means nothing. */
+static void
+range__is_not_drawn_where_there_is_none (void **state)
+{
+  guint n_moments = 0;
+  if (!can_do_by_hand ())
+    skip ();
+  open_recording ();
+  td_session_set_moment (ui_test_session (), 5, 2);
+  ui_test_settle ();
+  TdSceneView *events = TD_SCENE_VIEW (ui_test_named ("events-strip"));
+  g_signal_connect (ui_test_session (), "moment-changed", G_CALLBACK (count_change),
+                    &n_moments);
+  do_by_hand (GTK_WIDGET (events), place_of (events, 40.5),
+              "keydown Shift_L mousedown 1 mouseup 1 keyup Shift_L");
+  ui_test_wait ("a moment", is_not_zero, &n_moments);
+  ui_test_settle ();
+  assert_int_equal (td_session_get_moment (ui_test_session ()).iteration, 5);
+  assert_in_range (td_session_get_moment (ui_test_session ()).event, 39, 41);
+  assert_range (0, 0);
 }
 
 /* ---- zoom of the strip ---- */
@@ -344,3 +470,5 @@ main (int argc, char **argv)
   arguments = argv + 1;
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
+    ui_test (range__is_a_band_until_the_button_is_let_go),
+    ui_test (range__is_not_drawn_where_there_is_none),

@@ -156,7 +156,7 @@ spanned (TdSceneView *view, double a, double z, PictureData *data)
 {
   TdSession *session = get (data->page)->session;
   TdScene *scene = td_scene_view_get_scene (view);
-  if (!session || !data->picture->spans || !scene || !td_scene_axes (scene))
+  if (!session || !scene || !td_scene_axes (scene))
     return;
   TdRange range = { td_scene_axis_place (scene, MIN (a, z)),
                     td_scene_axis_place (scene, MAX (a, z)) + 1 };
@@ -284,7 +284,8 @@ new_view (TdPage *self, const TdPicture *picture)
   g_signal_connect (view, "pressed", G_CALLBACK (pressed), data);
   g_signal_connect (view, "dragged", G_CALLBACK (dragged), data);
   g_signal_connect (view, "scrolled", G_CALLBACK (scrolled), data);
-  g_signal_connect (view, "spanned", G_CALLBACK (spanned), data);
+  if (picture->spans)
+    g_signal_connect (view, "spanned", G_CALLBACK (spanned), data);
   g_signal_connect (view, "hovered", G_CALLBACK (hovered), data);
   g_signal_connect (view, "moved", G_CALLBACK (moved), data);
   g_signal_connect (view, "walked", G_CALLBACK (walked), data);

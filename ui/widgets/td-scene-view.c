@@ -16,7 +16,8 @@ struct _TdSceneView
   int width, height;      /* of the scene: of the widget, in the unit of its text */
   double scale;           /* pixels of the widget for one of the scene */
   double pointer_x;       /* where it was last, in pixels of the widget */
-  gboolean spanning;      /* the pointer is drawn with Shift */
+  gboolean spanning;      /* the pointer is drawn with Shift, */
+  double span[2];         /* from here to here, in pixels of the widget */
   GskRenderNode *painted; /* the scene, drawn once; NULL: not yet */
   guint64 hover;          /* key that is ringed over it; 0: none */
   gint hover_event;       /* on an axis of events; -1: none */
@@ -112,6 +113,15 @@ find_band (TdSceneView *self, TdScene *scene, TdSceneRect *band)
 }
 
 static void
+paint_band (cairo_t *cr, const TdSceneRect *band)
+{
+  TdColor c = td_scene_view_get_theme ()->color[TD_ROLE_ACCENT];
+  cairo_rectangle (cr, band->x, band->y, band->width, band->height);
+  cairo_set_source_rgba (cr, c.r, c.g, c.b, 0.28);
+  cairo_fill (cr);
+}
+
+static void
 paint_hover (TdSceneView *self, TdScene *scene, GtkSnapshot *snapshot)
 {
   const TdTheme *theme = td_scene_view_get_theme ();
@@ -122,12 +132,24 @@ paint_hover (TdSceneView *self, TdScene *scene, GtkSnapshot *snapshot)
   cairo_t *cr = begin_paint (self, snapshot);
   td_scene_paint_key (scene, cr, NULL, 1.0, theme, self->hover);
   if (has_band)
-    {
-      TdColor c = theme->color[TD_ROLE_ACCENT];
-      cairo_rectangle (cr, band.x, band.y, band.width, band.height);
-      cairo_set_source_rgba (cr, c.r, c.g, c.b, 0.28);
-      cairo_fill (cr);
-    }
+    paint_band (cr, &band);
+  cairo_destroy (cr);
+}
+
+/* What is being drawn with Shift, within the axis. */
+static void
+paint_span (TdSceneView *self, TdScene *scene, GtkSnapshot *snapshot)
+{
+  const TdSceneAxes *axes = td_scene_axes (scene);
+  if (!self->spanning || !axes)
+    return;
+  const TdSceneRect *box = &axes->box;
+  double from = MIN (self->span[0], self->span[1]) / self->scale;
+  double to = MAX (self->span[0], self->span[1]) / self->scale;
+  from = CLAMP (from, box->x, box->x + box->width);
+  to = CLAMP (to, box->x, box->x + box->width);
+  cairo_t *cr = begin_paint (self, snapshot);
+  paint_band (cr, &(TdSceneRect){ from, box->y, to - from, box->height });
   cairo_destroy (cr);
 }
 
@@ -169,6 +191,7 @@ td_scene_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
   if (self->painted)
     gtk_snapshot_append_node (snapshot, self->painted);
   paint_hover (self, scene, snapshot);
+  paint_span (self, scene, snapshot);
 }
 
 /* The signals have places of the scene. */
@@ -202,7 +225,9 @@ drag_begin (GtkGestureDrag *gesture, double x, double y, TdSceneView *self)
   GdkModifierType state
       = gtk_event_controller_get_current_event_state (GTK_EVENT_CONTROLLER (gesture));
   gtk_widget_grab_focus (GTK_WIDGET (self));
-  self->spanning = (state & GDK_SHIFT_MASK) != 0;
+  self->spanning = (state & GDK_SHIFT_MASK)
+                   && g_signal_has_handler_pending (self, signals[SPANNED], 0, TRUE);
+  self->span[0] = self->span[1] = x;
   if (!self->spanning)
     emit_at (self, PRESSED, x, y);
 }
@@ -213,9 +238,31 @@ drag_update (GtkGestureDrag *gesture, double dx, double dy, TdSceneView *self)
   double x, y;
   gtk_gesture_drag_get_start_point (gesture, &x, &y);
   if (self->spanning)
-    g_signal_emit (self, signals[SPANNED], 0, x / self->scale, (x + dx) / self->scale);
+    {
+      self->span[1] = x + dx;
+      gtk_widget_queue_draw (GTK_WIDGET (self));
+    }
   else
     emit_at (self, DRAGGED, x + dx, y + dy);
+}
+
+static void
+stop_span (TdSceneView *self)
+{
+  self->spanning = FALSE;
+  gtk_widget_queue_draw (GTK_WIDGET (self));
+}
+
+/* What listens to it makes much anew: it is told once, and not of a press alone. */
+static void
+drag_end (GtkGestureDrag *gesture, double dx, double dy, TdSceneView *self)
+{
+  if (!self->spanning)
+    return;
+  stop_span (self);
+  if (self->span[0] != self->span[1])
+    g_signal_emit (self, signals[SPANNED], 0, self->span[0] / self->scale,
+                   self->span[1] / self->scale);
 }
 
 static void
@@ -357,6 +404,8 @@ td_scene_view_init (TdSceneView *self)
   GtkGesture *drag = gtk_gesture_drag_new ();
   g_signal_connect (drag, "drag-begin", G_CALLBACK (drag_begin), self);
   g_signal_connect (drag, "drag-update", G_CALLBACK (drag_update), self);
+  g_signal_connect (drag, "drag-end", G_CALLBACK (drag_end), self);
+  g_signal_connect_swapped (drag, "cancel", G_CALLBACK (stop_span), self);
   gtk_widget_add_controller (GTK_WIDGET (self), GTK_EVENT_CONTROLLER (drag));
   GtkGesture *click = gtk_gesture_click_new ();
   g_signal_connect (click, "pressed", G_CALLBACK (clicked), self);

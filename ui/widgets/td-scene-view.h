@@ -30,10 +30,11 @@ typedef enum
 } TdSceneWay;
 
 /** Create a view with the accessible name `label`. Signals: "pressed" and "dragged" (hit, x, y)
- *  with hit NULL where there is nothing; "hovered" alike, with x -1 when the pointer has left;
- *  "scrolled" (x, how far) by the wheel, to be answered by TRUE where that means something;
- *  "spanned" (x of one end, x of the other) where it is dragged with Shift; "opened" alike, by
- * a double click; "walked" (TdSceneWay) by arrow keys and the like, to be answered by TRUE
+ * with hit NULL where there is nothing; "opened" alike, by a double click; "hovered" alike,
+ * with x -1 when the pointer has left; "scrolled" (x, how far) by the wheel, to be answered by
+ * TRUE where that means something; "spanned" (x of one end, x of the other) when a drag with
+ * Shift has ended, of which a band is drawn meanwhile, and which is a drag like others where
+ * nobody listens; "walked" (TdSceneWay) by arrow keys and the like, to be answered by TRUE
  * where the picture knows ways; else "moved" (int rows), 0 by Return, to be answered by TRUE
  * where there are rows. Owner: floating. */
 GtkWidget *td_scene_view_new (const char *label, TdSceneMaker maker, gpointer data);
