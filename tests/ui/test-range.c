@@ -332,6 +332,32 @@ strip__fits_by_a_double_click_and_goes_along_with_the_playhead (void **state)
   assert_strip (0, N_ITERATIONS);
 }
 
+/* What was zoomed to is looked at until the playhead moves, whatever else does. */
+static void
+strip__stays_where_it_was_zoomed_to (void **state)
+{
+  open_recording ();
+  td_session_set_moment (ui_test_session (), 3, 0);
+  ui_test_settle ();
+  for (guint i = 0; i < 3; i++)
+    turn_wheel (20.0, -4);
+  const TdSceneAxes *axes = td_scene_axes (td_scene_view_get_scene (strip ()));
+  double first = axes->x0, end = axes->x1;
+  assert_true (first > 3);
+  ui_test_do ("range", "5..16");
+  ui_test_settle ();
+  assert_strip (first, end);
+  g_signal_emit_by_name (ui_test_session (), "iterations-changed");
+  ui_test_settle ();
+  assert_strip (first, end);
+  td_session_set_moment (ui_test_session (), 3, 1); /* an event: this strip is of iterations */
+  ui_test_settle ();
+  assert_strip (first, end);
+  td_session_set_moment (ui_test_session (), 4, 1);
+  ui_test_settle ();
+  assert_strip (4, 4 + end - first);
+}
+
 /* The events of the iteration alike, and what is pressed there is the event that is seen there.
  */
 static void
@@ -455,8 +481,12 @@ main (int argc, char **argv)
     ui_test (range__is_set_from_and_to_the_playhead),
     ui_test (range__that_is_none_changes_nothing),
     ui_test (range__is_the_recordings_own),
+    ui_test (range__is_a_band_until_the_button_is_let_go),
+    ui_test (range__is_not_drawn_where_there_is_none),
     ui_test (strip__zooms_at_the_pointer_and_back),
     ui_test (strip__fits_by_a_double_click_and_goes_along_with_the_playhead),
+    ui_test (strip__stays_where_it_was_zoomed_to),
+    ui_test (strip__stays_where_it_was_zoomed_to),
     ui_test (strip__of_events_zooms_too),
     ui_test (range__is_what_every_panel_over_the_run_shows),
     ui_test (range__does_not_hold_the_playhead),
@@ -470,5 +500,3 @@ main (int argc, char **argv)
   arguments = argv + 1;
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
-    ui_test (range__is_a_band_until_the_button_is_let_go),
-    ui_test (range__is_not_drawn_where_there_is_none),

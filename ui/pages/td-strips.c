@@ -10,6 +10,7 @@ struct _TdStrips
   TdPage parent;
   TdNotebook *notebook;      /* NULL: none */
   TdRange zoom, events_zoom; /* iterations and events on the strips; empty: all */
+  TdMoment followed;         /* of the playhead, that they went along with */
 };
 
 G_DEFINE_FINAL_TYPE (TdStrips, td_strips, TD_TYPE_PAGE)
@@ -49,11 +50,7 @@ make_events (TdPage *page, const TdPanelView *view)
 static TdRange
 all_iterations (TdPage *page)
 {
-  TdSession *session = td_page_get_session (page);
-  guint n = td_session_get_n_iterations (session);
-  return n > 0 ? (TdRange){ td_session_get_iteration_number (session, 0),
-                            td_session_get_iteration_number (session, n - 1) + 1 }
-               : (TdRange){ 0, 0 };
+  return td_session_get_run (td_page_get_session (page));
 }
 
 static TdRange
@@ -125,20 +122,27 @@ fit_events (TdPage *page, const char *name, const TdSceneHit *hit)
   td_page_invalidate (page);
 }
 
-/* Once the iteration of the moment is there: it may have fewer events than the one before. */
+/* Once the iteration of the moment is there: it may have fewer events than the one before. A
+ * strip that shows another part stays there until the playhead moves. */
 static void
 follow_playhead (TdPage *page)
 {
   TdStrips *self = TD_STRIPS (page);
   TdMoment moment = td_session_get_moment (td_page_get_session (page));
-  follow_part (page, &self->zoom, all_iterations (page), moment.iteration);
-  follow_part (page, &self->events_zoom, all_events (page), moment.event);
+  gboolean elsewhere = moment.iteration != self->followed.iteration;
+  if (elsewhere)
+    follow_part (page, &self->zoom, all_iterations (page), moment.iteration);
+  if (elsewhere || moment.event != self->followed.event)
+    follow_part (page, &self->events_zoom, all_events (page), moment.event);
+  self->followed = moment;
 }
 
 static void
 forget_session (TdPage *page)
 {
-  TD_STRIPS (page)->zoom = TD_STRIPS (page)->events_zoom = (TdRange){ 0, 0 };
+  TdStrips *self = TD_STRIPS (page);
+  self->zoom = self->events_zoom = (TdRange){ 0, 0 };
+  self->followed = (TdMoment){ -1, -1 };
 }
 
 static TdPress
