@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "memory/td-holders.h"
+
 static char *tape; /* recorded once for all tests */
 
 static void
@@ -262,6 +264,25 @@ tells_more_than (gpointer iteration)
   return told_iteration () > GPOINTER_TO_INT (iteration);
 }
 
+static gboolean
+tells_less_than (gpointer iteration)
+{
+  return told_iteration () < GPOINTER_TO_INT (iteration);
+}
+
+/* The rows of Growth begin at the first mark of the range. */
+static gboolean
+is_of_the_range (gpointer unused)
+{
+  TdRange range = td_session_get_range (ui_test_session ());
+  g_autoptr (TdHolders) holders = td_holders_new_in (td_session_get_reader (ui_test_session ()),
+                                                     range, TD_HOLDERS_BY_HOLDER);
+  g_autofree char *words
+      = g_strdup_printf ("\"iteration %" G_GINT64_FORMAT "\"", holders->marks[0].iteration);
+  g_autofree char *rows = dump ("growth");
+  return strstr (rows, words) != NULL;
+}
+
 /* It runs, and has run long enough to have grown. */
 static gboolean
 can_pause (gpointer n)
@@ -276,6 +297,38 @@ is_paused (gpointer unused)
 {
   g_autofree char *state = ui_test_state ("state");
   return g_str_equal (state, "paused");
+}
+
+/* The sentence is of the range, up to its last iteration. */
+static void
+growth__sentence_of_a_range_is_of_its_last_iteration (void **state)
+{
+  open_leak ();
+  ui_test_wait ("a sentence", tells_more_than, GINT_TO_POINTER (-1));
+  assert_true (told_iteration () > 24);
+  ui_test_do ("range", "5..24");
+  ui_test_wait ("one of the range", tells_less_than, GINT_TO_POINTER (25));
+  int told = told_iteration (); /* who keeps what is not recorded of all of them */
+  g_autofree char *nodes
+      = g_strdup_printf (" through %d graph nodes of %d iterations", 6 * told + 5, told + 1);
+  assert_in_range (told, 5, 24);
+  assert_contains (gtk_label_get_text (GTK_LABEL (ui_test_named ("growth-sentence"))), nodes);
+}
+
+/* Of ranges that follow one another at once not every one is read from the tape, and the last
+ * of them is. */
+static void
+growth__does_not_read_every_range_of_many (void **state)
+{
+  guint n_late = 0;
+  open_leak ();
+  for (gint64 i = 0; i < 200; i++)
+    {
+      td_session_set_range (ui_test_session (), (TdRange){ i % 8, 20 });
+      n_late += !is_of_the_range (NULL);
+    }
+  assert_true (n_late > 0);
+  ui_test_wait ("the last range", is_of_the_range, NULL);
 }
 
 /* While the program runs the sentence goes on with it.  It waits for the first one. */
@@ -311,6 +364,8 @@ main (int argc, char **argv)
     ui_test (growth__is_a_stack_of_its_rows),
     ui_test (growth__is_drawn_in_both_themes),
     ui_test (growth__says_that_an_old_recording_does_not_tell),
+    ui_test (growth__sentence_of_a_range_is_of_its_last_iteration),
+    ui_test (growth__does_not_read_every_range_of_many),
     ui_test (growth__follows_a_running_program),
   };
 

@@ -9,7 +9,7 @@
 #include "memory/td-growth.h"
 #include "memory/td-oom.h"
 
-#define REFRESH_MS 1000 /* a running program's marks are read no more often */
+#define REFRESH_US 1000000 /* a running program's marks are read no more often */
 
 /* When something was read from the tape, and how long that took. *Units*: microseconds. */
 typedef struct
@@ -70,16 +70,16 @@ refresh (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-/* What a running program adds is read at most once a second, for at most a twentieth of the
- * time, and the last of it soon after. */
+/* The tape is read no more often than once in `least`, for at most a twentieth of the time, and
+ * the last that came to it soon after. *Units*: microseconds. */
 static gboolean
-is_too_soon (TdMemoryGrowth *self, const HeldTime *last)
+is_too_soon (TdMemoryGrowth *self, const HeldTime *last, gint64 least)
 {
-  gint64 wait = MAX (REFRESH_MS * 1000, 20 * last->cost);
+  gint64 wait = MAX (least, 20 * last->cost);
   if (last->at == 0 || g_get_monotonic_time () - last->at >= wait)
     return FALSE;
   if (!self->refresh)
-    self->refresh = g_timeout_add ((guint)(wait / 1000), refresh, self);
+    self->refresh = g_timeout_add ((guint)(wait / 1000) + 1, refresh, self);
   return TRUE;
 }
 
@@ -90,18 +90,19 @@ note_time (HeldTime *time, gint64 began)
   time->cost = time->at - began;
 }
 
+/* What the user narrows is shown at once, unless it takes long to read. */
 static TdHolders *
 get_holders (TdMemoryGrowth *self)
 {
   TdTapeReader *reader = td_page_get_reader (TD_PAGE (self));
-  guint n = session_of (self) ? td_session_get_n_iterations (session_of (self)) : 0;
   gint64 began = g_get_monotonic_time ();
-  TdRange range = session_of (self) ? td_session_get_range (session_of (self)) : self->range;
-  gboolean same = range.first == self->range.first && range.end == self->range.end;
-  if (!reader
-      || (same
-          && ((self->holders_time.at > 0 && n == self->held_n)
-              || is_too_soon (self, &self->holders_time))))
+  if (!reader)
+    return self->holders;
+  guint n = td_session_get_n_iterations (session_of (self));
+  TdRange range = td_session_get_range (session_of (self));
+  gboolean same = td_range_equal (range, self->range);
+  if ((same && self->holders_time.at > 0 && n == self->held_n)
+      || is_too_soon (self, &self->holders_time, same ? REFRESH_US : 0))
     return self->holders;
   g_clear_pointer (&self->holders, td_holders_free);
   self->holders = td_holders_new_in (reader, range, self->by);
@@ -124,7 +125,7 @@ get_retained (TdMemoryGrowth *self)
   if (self->retained
       && (self->retained->iteration == wanted
           || (wanted >= 0 && td_session_get_follow (session_of (self))
-              && is_too_soon (self, &self->retained_time))))
+              && is_too_soon (self, &self->retained_time, REFRESH_US))))
     return self->retained;
   g_clear_pointer (&self->retained, td_retained_free);
   self->holders_cursor = 0;
@@ -379,10 +380,14 @@ new_bar (TdMemoryGrowth *self, const char *page, GtkWidget *box)
   return bar;
 }
 
+/* Who keeps it is told of the last iteration that the marks are of, or of none. */
 static char *
 dup_growth (const TdHolders *holders)
 {
-  TdRetained *newest = td_retained_new (holders->reader, -1);
+  const TdHoldersMark *marks = holders->marks;
+  TdRetained *newest = td_retained_new (holders->reader, marks[holders->n_marks - 1].iteration);
+  if (newest && newest->iteration < marks[0].iteration)
+    g_clear_pointer (&newest, td_retained_free);
   char *text = td_growth_headline (holders, newest);
   td_retained_free (newest);
   return text;
