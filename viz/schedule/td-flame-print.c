@@ -36,6 +36,13 @@ append_path (const TdFlame *flame, gint node, gint from, const char *between, GS
   g_string_append (out, flame->nodes[node].name);
 }
 
+/* The tape has no time at all for it, not even how long it took to issue. */
+static gboolean
+is_untimed (const TdFlameNode *node)
+{
+  return node->n_untimed == node->n_ops && node->size[TD_FLAME_TIME] == 0 && node->n_ops > 0;
+}
+
 /* Times of devices that were taken now and then say "about". */
 static void
 append_size (const TdFlame *flame, gint node, TdFlameSize size, GString *out)
@@ -45,17 +52,27 @@ append_size (const TdFlame *flame, gint node, TdFlameSize size, GString *out)
 
   if (size == TD_FLAME_BYTES)
     g_string_append (out, td_format_bytes (text, n->size[size]));
-  else if (n->n_untimed == n->n_ops && n->size[size] == 0 && n->n_ops > 0)
+  else if (is_untimed (n))
     g_string_append (out, "not timed");
   else
     g_string_append_printf (out, "%s%s", n->n_sampled > 0 ? "≈" : "",
                             td_format_ns (text, n->size[size]));
 }
 
+/* What was not timed is no share of anything. */
+static const char *
+format_share (char out[TD_FORMAT_SIZE], const TdFlame *flame, gint node, TdFlameSize size)
+{
+  gboolean missing = size == TD_FLAME_TIME && is_untimed (&flame->nodes[node]);
+
+  return td_format_share (out, share_of (flame, node, 0, size),
+                          missing ? TD_HONEST_MISSING : TD_HONEST_EXACT);
+}
+
 static void
 append_doubts (const TdFlameNode *node, GString *out)
 {
-  if (node->n_untimed == 0)
+  if (node->n_untimed == 0 || is_untimed (node))
     return;
   if (node->is_op)
     g_string_append (out, " · not timed where it ran: how long it took to issue");
@@ -76,12 +93,10 @@ td_flame_describe (const TdFlame *flame, gint node, TdFlameSize size)
     g_string_append_printf (out, " · %s", lane_words[n->lane]);
   g_string_append (out, " · ");
   append_size (flame, node, size, out);
-  g_string_append_printf (
-      out, ", %s", td_format_share (share, share_of (flame, node, 0, size), TD_HONEST_EXACT));
+  g_string_append_printf (out, ", %s", format_share (share, flame, node, size));
   g_string_append (out, " · ");
   append_size (flame, node, other, out);
-  g_string_append_printf (
-      out, ", %s", td_format_share (share, share_of (flame, node, 0, other), TD_HONEST_EXACT));
+  g_string_append_printf (out, ", %s", format_share (share, flame, node, other));
   if (n->is_op)
     g_string_append_printf (out, " · event %d", n->event);
   else
@@ -91,30 +106,41 @@ td_flame_describe (const TdFlame *flame, gint node, TdFlameSize size)
   return g_string_free (out, FALSE);
 }
 
+/* "62.5 µs in 45 operations, 3.5 µs between them". */
+static void
+append_whole (const TdFlame *flame, TdFlameSize size, GString *out)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (flame->iteration);
+  const TdFlameNode *n = &flame->nodes[0];
+  const char *between = size == TD_FLAME_BYTES ? " in outputs of"
+                        : is_untimed (n)       ? ":"
+                                               : " in";
+  char text[TD_FORMAT_SIZE];
+
+  append_size (flame, 0, size, out);
+  g_string_append_printf (out, "%s %s %s", between, td_format_count (text, n->n_ops),
+                          td_plural (n->n_ops, "operation", "operations"));
+  if (size == TD_FLAME_TIME && !is_untimed (n) && t->duration_ns > n->size[size])
+    g_string_append_printf (out, ", %s between them",
+                            td_format_ns (text, t->duration_ns - n->size[size]));
+}
+
 char *
 td_flame_title (const TdFlame *flame, gint zoom, TdFlameSize size)
 {
-  const TdTapeIteration *t = td_iteration_get_tape (flame->iteration);
   const TdFlameNode *n = &flame->nodes[zoom];
   GString *out = g_string_new (NULL);
   char text[TD_FORMAT_SIZE];
 
-  append_size (flame, zoom, size, out);
-  if (zoom > 0)
+  if (zoom == 0)
+    append_whole (flame, size, out);
+  else
     {
-      g_string_append_printf (
-          out, ", %s of %s · ",
-          td_format_share (text, share_of (flame, zoom, 0, size), TD_HONEST_EXACT),
-          flame->nodes[0].name);
+      append_size (flame, zoom, size, out);
+      g_string_append_printf (out, ", %s of %s · ", format_share (text, flame, zoom, size),
+                              flame->nodes[0].name);
       append_path (flame, zoom, MIN (n->depth, 1), " › ", out);
     }
-  else
-    g_string_append_printf (out, " %s %s %s", size == TD_FLAME_TIME ? "in" : "in outputs of",
-                            td_format_count (text, n->n_ops),
-                            td_plural (n->n_ops, "operation", "operations"));
-  if (zoom == 0 && size == TD_FLAME_TIME && t->duration_ns > n->size[size])
-    g_string_append_printf (out, ", %s between them",
-                            td_format_ns (text, t->duration_ns - n->size[size]));
   append_doubts (n, out);
   return g_string_free (out, FALSE);
 }
@@ -142,10 +168,22 @@ print_text_node (const TdFlame *flame, gint i, TdFlameSize size, GString *out)
       append_size (flame, i, (TdFlameSize)s, words);
       append_padded (out, words->str, 10);
     }
-  append_padded (out, td_format_share (text, share_of (flame, i, 0, size), TD_HONEST_EXACT), 9);
+  append_padded (out, format_share (text, flame, i, size), 9);
   append_padded (out, td_format_count (text, n->n_ops), 8);
   g_string_append_printf (out, "  %*s%s%s\n", n->depth * 2, "", n->name,
-                          n->n_untimed > 0 ? " (not timed where it ran)" : "");
+                          n->n_untimed > 0 && !is_untimed (n) ? " (not timed where it ran)"
+                                                              : "");
+}
+
+/* Of an iteration that has no size operations are counted. */
+static gboolean
+is_listed (const TdFlame *flame, gint node, TdFlameSize size)
+{
+  const TdFlameNode *n = &flame->nodes[node], *all = &flame->nodes[0];
+  double share = all->size[size] > 0 ? share_of (flame, node, 0, size)
+                                     : (double)n->n_ops / (double)MAX (all->n_ops, 1);
+
+  return node == 0 || share >= LEAST_LISTED;
 }
 
 /* What is too little to be listed is counted where the last of it was. */
@@ -159,7 +197,7 @@ print_text (const TdFlame *flame, TdFlameSize size, GString *out)
                           "time", "bytes", "share", "ops", "layer");
   for (gint i = 0; i < (gint)flame->n;)
     {
-      gboolean listed = i == 0 || share_of (flame, i, 0, size) >= LEAST_LISTED;
+      gboolean listed = is_listed (flame, i, size);
 
       if (listed)
         print_text_node (flame, i, size, out);

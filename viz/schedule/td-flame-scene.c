@@ -316,6 +316,22 @@ add_title (Flame *f, double w)
   td_scene_add_text (f->b, MARGIN, TITLE / 2, title, &style);
 }
 
+/* Why no box would have a width. */
+static TdScene *
+make_none (const TdFlame *flame, TdFlameSize size, const TdPanelView *view)
+{
+  static const char *const words[TD_N_FLAME_SIZES][2] = {
+    [TD_FLAME_TIME]
+    = { "Nothing of it was measured", "The tape has no time for these operations." },
+    [TD_FLAME_BYTES]
+    = { "Nothing new was made", "These operations have no outputs that take bytes." },
+  };
+
+  if (flame->nodes[0].n_ops == 0)
+    return td_panel_message (view, "Nothing has run yet", "Layers appear here as they run.");
+  return td_panel_message (view, words[size][0], words[size][1]);
+}
+
 TdScene *
 td_flame_scene (const TdFlame *flame, const TdFlameLook *look, const TdPanelView *view)
 {
@@ -329,11 +345,7 @@ td_flame_scene (const TdFlame *flame, const TdFlameLook *look, const TdPanelView
               .plot = { MARGIN, top, MAX (40, w - 2 * MARGIN), MAX (LEAST_ROW, h - top - 4) } };
 
   if (flame->nodes[look->zoom].size[look->size] == 0)
-    return flame->nodes[0].n_ops == 0
-               ? td_panel_message (view, "Nothing has run yet",
-                                   "Layers appear here as they run.")
-               : td_panel_message (view, "Nothing of it was measured",
-                                   "The tape has no time for these operations.");
+    return make_none (flame, look->size, view);
   f.row = CLAMP (f.plot.height / rows, LEAST_ROW, MOST_ROW);
   f.n_rows = CLAMP ((gint)floor (f.plot.height / f.row + 1e-6), 1, rows);
   f.runs = g_new0 (Run, f.n_rows);

@@ -180,6 +180,15 @@ flame__says_path_share_and_numbers (void **state)
   assert_contains (zoomed, "1.50 µs, 6.67 % of iteration 3 · Forward › block2");
 }
 
+static char *
+flame_text (const TdFlame *flame, TdFlameSize size, const char *format)
+{
+  TdSink sink = { .text = g_string_new (NULL) };
+
+  td_flame_print (flame, size, format, &sink);
+  return g_string_free (sink.text, FALSE);
+}
+
 static void
 flame__folded_stacks_add_up_to_the_iteration (void **state)
 {
@@ -188,11 +197,8 @@ flame__folded_stacks_add_up_to_the_iteration (void **state)
 
   for (guint s = 0; s < TD_N_FLAME_SIZES; s++)
     {
-      g_autoptr (GString) text = g_string_new (NULL);
-      TdSink sink = { .text = text };
-
-      td_flame_print (flame, (TdFlameSize)s, "folded", &sink);
-      g_auto (GStrv) lines = g_strsplit (text->str, "\n", -1);
+      g_autofree char *text = flame_text (flame, (TdFlameSize)s, "folded");
+      g_auto (GStrv) lines = g_strsplit (text, "\n", -1);
       g_autoptr (GHashTable) stacks = g_hash_table_new (g_str_hash, g_str_equal);
       guint64 sum = 0;
 
@@ -435,6 +441,66 @@ schedule__as_high_as_its_rows_says_which_it_leaves_out (void **state)
   td_schedule_free (s);
 }
 
+/* A recording without times: nothing is a share of it, and no time is said to be one. */
+static void
+flame__of_no_times_says_so_and_lists_its_layers (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lenet (3);
+  TdTapeIteration *t = (TdTapeIteration *)(gpointer)td_iteration_get_tape (it);
+  const guint64 *durations = t->event_duration_ns;
+
+  t->event_duration_ns = NULL;
+  g_autoptr (TdFlame) flame = td_flame_new (it);
+  t->event_duration_ns = durations;
+  gint op = td_flame_find (flame, t->events[0].key, TD_FLAME_ALL);
+  gint layer = find_named (flame, "block2", TD_LANE_BACKWARD);
+  g_autofree char *text = flame_text (flame, TD_FLAME_TIME, "text");
+  g_autofree char *title = td_flame_title (flame, 0, TD_FLAME_TIME);
+  g_autofree char *op_words = td_flame_describe (flame, op, TD_FLAME_TIME);
+  g_autofree char *layer_words = td_flame_describe (flame, layer, TD_FLAME_TIME);
+  const char *const all[] = { text, op_words, layer_words };
+
+  assert_string_equal (title, "not timed: 45 operations");
+  for (gsize i = 0; i < G_N_ELEMENTS (all); i++)
+    {
+      assert_contains (all[i], "not timed");
+      assert_null (strstr (all[i], "where it ran"));
+      assert_null (strstr (all[i], "where they ran"));
+      assert_null (strstr (all[i], "how long it took"));
+    }
+  assert_contains (layer_words, " · not timed, — · ");
+  assert_contains (text, "block2\n");
+  assert_null (strstr (text, "not listed"));
+  assert_null (strstr (text, "0 %"));
+}
+
+/* The updates change what is there: by bytes they are nothing, which is no matter of times. */
+static void
+flame__of_updates_by_bytes_does_not_speak_of_time (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lenet (3);
+  TdTapeIteration *t = (TdTapeIteration *)(gpointer)td_iteration_get_tape (it);
+  TdTapeVar *vars = (TdTapeVar *)(gpointer)t->vars;
+
+  for (guint i = 0; i < t->n_vars; i++)
+    vars[i].bytes = 0;
+  g_autoptr (TdFlame) flame = td_flame_new (it);
+  for (guint s = 0; s < TD_N_FLAME_SIZES; s++)
+    {
+      TdFlameLook look = { .size = (TdFlameSize)s, .cursor = -1 };
+      g_autoptr (TdScene) scene = td_flame_scene (flame, &look, &usual);
+      g_autofree char *dump = td_scene_dump (scene);
+
+      assert_int_equal (strstr (dump, "block2") != NULL, s == TD_FLAME_TIME);
+      assert_int_equal (strstr (dump, "no outputs that take bytes") != NULL,
+                        s == TD_FLAME_BYTES);
+      assert_null (strstr (dump, "has no time"));
+    }
+  g_autofree char *text = flame_text (flame, TD_FLAME_BYTES, "text");
+  assert_contains (text, "block2\n");
+  assert_null (strstr (text, "not listed"));
+}
+
 int
 main (void)
 {
@@ -452,6 +518,8 @@ main (void)
     td_test (flame__no_two_names_are_cut_to_the_same_text),
     td_test (flame__draws_names_that_are_no_text),
     td_test (flame__of_100000_operations_draws_what_can_be_seen),
+    td_test (flame__of_no_times_says_so_and_lists_its_layers),
+    td_test (flame__of_updates_by_bytes_does_not_speak_of_time),
     td_test (flame__sampled_and_missing_times_look_and_read_otherwise),
     td_test (schedule__as_high_as_its_rows_says_which_it_leaves_out),
   };
