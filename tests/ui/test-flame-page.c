@@ -288,6 +288,31 @@ flame__stays_in_the_layer_when_the_iteration_changes (void **state)
   assert_contains (title (), end);
 }
 
+/* It is of the whole iteration: steps in it leave the picture alone. */
+static void
+flame__is_kept_within_an_iteration (void **state)
+{
+  open_flame ();
+  gint64 number = td_session_get_moment (ui_test_session ()).iteration;
+  td_session_set_moment (ui_test_session (), number, 0);
+  ui_test_settle ();
+  g_autoptr (TdScene) scene = td_scene_ref (td_scene_view_get_scene (view ()));
+  for (gint event = 1; event < 4; event++)
+    {
+      td_session_set_moment (ui_test_session (), number, event);
+      ui_test_settle ();
+      assert_ptr_equal (td_scene_view_get_scene (view ()), scene);
+    }
+  g_autoptr (TdFlame) flame = new_flame ();
+  td_session_select (ui_test_session (), flame->nodes[find_layer (flame, TD_LANE_FORWARD)].key);
+  ui_test_settle ();
+  g_autoptr (TdScene) selected = td_scene_ref (td_scene_view_get_scene (view ()));
+  assert_ptr_not_equal (selected, scene);
+  td_session_set_moment (ui_test_session (), number - 1, 0);
+  ui_test_settle ();
+  assert_ptr_not_equal (td_scene_view_get_scene (view ()), selected);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -301,6 +326,7 @@ main (int argc, char **argv)
     ui_test (flame__is_walked_by_keys),
     ui_test (flame__return_on_an_operation_goes_to_it),
     ui_test (flame__escape_goes_out_one_by_one),
+    ui_test (flame__is_kept_within_an_iteration),
     ui_test (flame__stays_in_the_layer_when_the_iteration_changes),
   };
   ui_test_init (&argc, &argv);

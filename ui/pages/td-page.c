@@ -70,11 +70,17 @@ td_page_invalidate (TdPage *self)
     td_scene_view_invalidate (g_ptr_array_index (views, i));
 }
 
-void
-td_page_refresh (TdPage *self)
+static void
+show_around (TdPage *self)
 {
   if (TD_PAGE_GET_CLASS (self)->moment_shown)
     TD_PAGE_GET_CLASS (self)->moment_shown (self);
+}
+
+void
+td_page_refresh (TdPage *self)
+{
+  show_around (self);
   td_page_invalidate (self);
 }
 
@@ -350,20 +356,34 @@ forget_moment (TdPage *self)
   g_clear_pointer (&p->expected, td_iteration_unref);
 }
 
+/* The playhead or the program is at another event of the same iteration. */
+static void
+invalidate_moving (TdPage *self)
+{
+  GPtrArray *views = get (self)->views;
+  for (guint i = 0; i < views->len; i++)
+    {
+      PictureData *data = g_object_get_data (views->pdata[i], "picture");
+      if (!data->picture->still)
+        td_scene_view_invalidate (views->pdata[i]);
+    }
+}
+
 static void
 show_moment (TdPage *self)
 {
   TdPagePrivate *p = get (self);
-  TdIteration *iteration = td_session_get_current (p->session);
-  TdIteration *expected = td_session_get_expected (p->session);
-  if (iteration != p->iteration || expected != p->expected)
+  g_autoptr (TdIteration) iteration = td_session_get_current (p->session);
+  g_autoptr (TdIteration) expected = td_session_get_expected (p->session);
+  if (iteration == p->iteration && expected == p->expected)
     {
-      forget_moment (self);
-      p->iteration = iteration ? td_iteration_ref (iteration) : NULL;
-      p->expected = expected ? td_iteration_ref (expected) : NULL;
+      show_around (self);
+      invalidate_moving (self);
+      return;
     }
-  g_clear_pointer (&iteration, td_iteration_unref);
-  g_clear_pointer (&expected, td_iteration_unref);
+  forget_moment (self);
+  p->iteration = g_steal_pointer (&iteration);
+  p->expected = g_steal_pointer (&expected);
   td_page_refresh (self);
 }
 
@@ -405,7 +425,7 @@ td_page_set_session (TdPage *self, TdSession *session)
   g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (show_moment), self);
   g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (selection_changed), self);
   g_signal_connect_swapped (session, "range-changed", G_CALLBACK (td_page_refresh), self);
-  g_signal_connect_swapped (session, "head-changed", G_CALLBACK (td_page_invalidate), self);
+  g_signal_connect_swapped (session, "head-changed", G_CALLBACK (invalidate_moving), self);
   g_signal_connect_swapped (session, "hover-changed", G_CALLBACK (show_hover), self);
   show_moment (self);
 }

@@ -47,6 +47,7 @@ typedef struct
   TdPageAxis axis; /* what a place along the x axis is */
   gboolean spans;  /* Shift and a drag along its axis of iterations is a range of them */
   gboolean named;  /* the widget carries the picture's name */
+  gboolean still;  /* it is the same wherever the playhead is in an iteration */
 } TdPicture;
 
 struct _TdPageClass

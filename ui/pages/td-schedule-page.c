@@ -132,7 +132,7 @@ static const TdPicture pictures[] = {
   { "timeline", "Timeline", "Operations over time", make_timeline, press_row, move_row,
     .axis = TD_AXIS_TIME },
   { "flame", "Flame", "What layers cost, in time and in bytes", make_flame, press_flame,
-    .walk = walk_flame, .open = open_flame, .axis = TD_AXIS_TIME },
+    .walk = walk_flame, .open = open_flame, .axis = TD_AXIS_TIME, .still = TRUE },
   { "advice", "Advice", "What could be a static schedule", make_advice, press_row, move_row },
   { "buffers", "Buffers", "Buffers over the events, by address", make_buffers, press_row,
     move_row, .axis = TD_AXIS_EVENTS },
