@@ -215,70 +215,25 @@ td__flame_bar_update (GtkWidget *widget)
   gtk_widget_set_visible (bar->out, zoom > 0);
 }
 
-/* A narrow dock cuts it at its end instead of growing. */
-static GtkWidget *
-wrap_bar (GtkWidget *box)
-{
-  GtkWidget *bar = gtk_scrolled_window_new ();
-  gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (bar), GTK_POLICY_EXTERNAL,
-                                  GTK_POLICY_NEVER);
-  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (bar), box);
-  return bar;
-}
-
-static GtkWidget *
-new_sizes (Bar *bar)
-{
-  static const struct
-  {
-    const char *label, *tip;
-  } sizes[] = { [TD_FLAME_TIME] = { "Time", "Boxes as wide as the time they took" },
-                [TD_FLAME_BYTES] = { "Bytes", "Boxes as wide as the bytes they made" } };
-  GtkWidget *linked = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
-  gtk_widget_add_css_class (linked, "linked");
-  for (guint s = 0; s < TD_N_FLAME_SIZES; s++)
-    {
-      bar->sizes[s] = gtk_toggle_button_new_with_label (sizes[s].label);
-      gtk_widget_add_css_class (bar->sizes[s], "td-small");
-      gtk_widget_set_valign (bar->sizes[s], GTK_ALIGN_CENTER);
-      gtk_widget_set_tooltip_text (bar->sizes[s], sizes[s].tip);
-      if (s > 0)
-        gtk_toggle_button_set_group (GTK_TOGGLE_BUTTON (bar->sizes[s]),
-                                     GTK_TOGGLE_BUTTON (bar->sizes[0]));
-      g_signal_connect (bar->sizes[s], "toggled", G_CALLBACK (size_toggled), bar);
-      gtk_box_append (GTK_BOX (linked), bar->sizes[s]);
-    }
-  return linked;
-}
-
 GtkWidget *
 td__flame_bar_new (TdScheduleData *data)
 {
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  g_autoptr (GtkBuilder) builder = gtk_builder_new_from_resource (
+      "/io/github/tapedeck/Tapedeck/pages/td-schedule-flame.ui");
+  GtkWidget *widget = GTK_WIDGET (gtk_builder_get_object (builder, "bar"));
   Bar *bar = g_new0 (Bar, 1);
   g_set_weak_pointer (&bar->page, data->page);
   bar->data = data;
-  gtk_widget_set_margin_start (box, 8);
-  gtk_widget_set_margin_end (box, 8);
-  gtk_widget_set_margin_bottom (box, 4);
-  gtk_box_append (GTK_BOX (box), new_sizes (bar));
-  bar->out = gtk_button_new_from_icon_name ("go-up-symbolic");
-  gtk_widget_add_css_class (bar->out, "td-small");
-  gtk_widget_set_valign (bar->out, GTK_ALIGN_CENTER);
-  gtk_widget_set_tooltip_text (bar->out, "Zoom out (Backspace)");
-  gtk_accessible_update_property (GTK_ACCESSIBLE (bar->out), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Zoom out", -1);
+  bar->out = GTK_WIDGET (gtk_builder_get_object (builder, "out"));
+  bar->title = GTK_LABEL (gtk_builder_get_object (builder, "title"));
   g_signal_connect (bar->out, "clicked", G_CALLBACK (out_clicked), bar);
-  gtk_box_append (GTK_BOX (box), bar->out);
-  bar->title = GTK_LABEL (gtk_label_new (NULL));
-  gtk_label_set_ellipsize (bar->title, PANGO_ELLIPSIZE_END);
-  gtk_label_set_xalign (bar->title, 0);
-  gtk_widget_set_hexpand (GTK_WIDGET (bar->title), TRUE);
-  gtk_widget_add_css_class (GTK_WIDGET (bar->title), "caption");
-  gtk_widget_add_css_class (GTK_WIDGET (bar->title), "numeric");
-  gtk_widget_set_name (GTK_WIDGET (bar->title), "flame-title");
-  gtk_box_append (GTK_BOX (box), GTK_WIDGET (bar->title));
-  GtkWidget *widget = wrap_bar (box);
+  for (guint s = 0; s < TD_N_FLAME_SIZES; s++)
+    {
+      GObject *button = gtk_builder_get_object (builder, td_flame_size_name ((TdFlameSize)s));
+      bar->sizes[s] = GTK_WIDGET (button);
+      g_signal_connect (button, "toggled", G_CALLBACK (size_toggled), bar);
+    }
   g_object_set_data_full (G_OBJECT (widget), "bar", bar, bar_free);
+  g_object_force_floating (g_object_ref (G_OBJECT (widget))); /* the builder goes */
   return widget;
 }

@@ -1,5 +1,5 @@
 /* The pictures of the page; its models are in td-schedule-data.c, its lists in
- * td-schedule-rows.c, the bar above the static functions in td-schedule-static.c.
+ * td-schedule-rows.c, the bars above them in td-schedule-static.c and td-schedule-flame.c.
  * SPDX-License-Identifier: MIT */
 #include "pages/td-schedule-page.h"
 
@@ -11,13 +11,32 @@
 #include "pages/td-schedule-static.h"
 #include "schedule/td-advice-scene.h"
 
+/* The pictures that have a bar above them. */
+enum
+{
+  BAR_STATIC,
+  BAR_EXPLAIN,
+  BAR_FLAME,
+  N_BARS
+};
+
+static const struct
+{
+  const char *picture;
+  GtkWidget *(*make) (TdScheduleData *data);
+  void (*update) (GtkWidget *bar);
+} bars[N_BARS] = {
+  [BAR_STATIC] = { "static", td__static_bar_new, td__static_bar_update },
+  [BAR_EXPLAIN] = { "explain", td__static_bar_new, td__static_bar_update },
+  [BAR_FLAME] = { "flame", td__flame_bar_new, td__flame_bar_update },
+};
+
 struct _TdSchedulePage
 {
   TdPage parent;
   TdScheduleData data;
-  GtkWidget *bars[2]; /* of static functions and of what explains them; weak; NULL: nobody
-                         shows that picture */
-  GtkWidget *flame_bar, *flame; /* the same of the flame graph, and the graph */
+  GtkWidget *bars[N_BARS]; /* weak; NULL: nobody shows that picture */
+  GtkWidget *flame;        /* the flame graph, weak */
 };
 
 G_DEFINE_FINAL_TYPE (TdSchedulePage, td_schedule_page, TD_TYPE_PAGE)
@@ -148,27 +167,25 @@ static void
 update_bars (TdPage *page)
 {
   TdSchedulePage *self = TD_SCHEDULE_PAGE (page);
-  for (guint i = 0; i < G_N_ELEMENTS (self->bars); i++)
+  for (guint i = 0; i < N_BARS; i++)
     if (self->bars[i])
-      td__static_bar_update (self->bars[i]);
-  if (self->flame_bar)
-    td__flame_bar_update (self->flame_bar);
+      bars[i].update (self->bars[i]);
 }
 
 static GtkWidget *
 wrap (TdPage *page, const char *name, GtkWidget *view)
 {
   TdSchedulePage *self = TD_SCHEDULE_PAGE (page);
-  gboolean is_static = strcmp (name, "static") == 0, is_flame = strcmp (name, "flame") == 0;
-  if (!is_static && !is_flame && strcmp (name, "explain") != 0)
+  guint i = 0;
+  while (i < N_BARS && strcmp (bars[i].picture, name) != 0)
+    i++;
+  if (i == N_BARS)
     return view;
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
-  GtkWidget *bar
-      = is_flame ? td__flame_bar_new (&self->data) : td__static_bar_new (&self->data);
-  g_set_weak_pointer (is_flame ? &self->flame_bar : &self->bars[is_static ? 0 : 1], bar);
-  if (is_flame)
+  g_set_weak_pointer (&self->bars[i], bars[i].make (&self->data));
+  if (i == BAR_FLAME)
     g_set_weak_pointer (&self->flame, view);
-  gtk_box_append (GTK_BOX (box), bar);
+  gtk_box_append (GTK_BOX (box), self->bars[i]);
   gtk_widget_set_vexpand (view, TRUE);
   gtk_box_append (GTK_BOX (box), view);
   g_signal_connect_object (box, "map", G_CALLBACK (update_bars), self,
@@ -229,9 +246,8 @@ selection_changed (TdPage *page)
 static void
 td_schedule_page_finalize (GObject *object)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (TD_SCHEDULE_PAGE (object)->bars); i++)
+  for (guint i = 0; i < N_BARS; i++)
     g_clear_weak_pointer (&TD_SCHEDULE_PAGE (object)->bars[i]);
-  g_clear_weak_pointer (&TD_SCHEDULE_PAGE (object)->flame_bar);
   g_clear_weak_pointer (&TD_SCHEDULE_PAGE (object)->flame);
   G_OBJECT_CLASS (td_schedule_page_parent_class)->finalize (object);
 }

@@ -255,7 +255,7 @@ print_json (const TdFlame *flame, TdFlameSize size, TdSink *sink)
   td_json_init (&j, sink->text);
   td_json_begin_object (&j);
   td_json_member_int (&j, "iteration", td_iteration_get_number (flame->iteration));
-  td_json_member_string (&j, "by", size == TD_FLAME_TIME ? "time" : "bytes");
+  td_json_member_string (&j, "by", td_flame_size_name (size));
   td_json_key (&j, "nodes");
   td_json_begin_array (&j);
   for (guint i = 0; i < flame->n; i++)

@@ -253,6 +253,12 @@ td_flame_free (TdFlame *flame)
   g_free (flame);
 }
 
+const char *
+td_flame_size_name (TdFlameSize size)
+{
+  return size_names[size];
+}
+
 gboolean
 td_flame_size_find (const char *name, TdFlameSize *size)
 {

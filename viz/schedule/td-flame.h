@@ -58,7 +58,9 @@ void td_flame_free (TdFlame *flame);
 /** Find the node that stands for a key in a lane (TD_FLAME_ALL: in the first that has it), key
  * 0: for the lane; of a variable what made it. -1: there is none. */
 gint td_flame_find (const TdFlame *flame, guint64 key, guint lane);
-/** Find what is called so ("time", "bytes"). FALSE: nothing is. */
+/** Return what it is called: "time", "bytes". */
+const char *td_flame_size_name (TdFlameSize size);
+/** Find what is called so. FALSE: nothing is. */
 gboolean td_flame_size_find (const char *name, TdFlameSize *size);
 
 typedef enum
