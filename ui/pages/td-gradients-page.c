@@ -19,19 +19,19 @@ G_DEFINE_FINAL_TYPE (TdGradientsPage, td_gradients_page, TD_TYPE_PAGE)
 
 /* The table with what columns of a range show; `newest`: 0 for the whole run. */
 static TdGradientTable *
-get_table (TdPage *page, guint newest, TdGradientRange *range)
+get_table (TdPage *page, guint newest, const TdPanelView *view, TdGradientRange *range)
 {
   TdGradientsPage *self = TD_GRADIENTS_PAGE (page);
   TdTapeReader *reader = td_page_get_reader (page);
   TdIteration *iteration = td_page_get_iteration (page);
   if (!reader)
     return NULL;
-  gint64 at = td_session_get_moment (td_page_get_session (page)).iteration;
+  gint64 at = view->iteration;
   if (!self->table)
     self->table = td_gradient_table_new (reader);
   *range = newest > 0 ? td_gradient_range_newest (reader, at, newest)
                       : td_gradient_range_run (reader, at);
-  *range = td_gradient_range_narrow (*range, td_session_get_range (td_page_get_session (page)));
+  *range = td_gradient_range_narrow (*range, view->range);
   td_gradient_table_load (self->table, reader, range, at);
   if (iteration && !td_iteration_is_complete (iteration))
     td_gradient_table_add (self->table, iteration);
@@ -42,7 +42,7 @@ static TdScene *
 make_map (TdPage *page, guint newest, const TdPanelView *view)
 {
   TdGradientRange range;
-  TdGradientTable *table = get_table (page, newest, &range);
+  TdGradientTable *table = get_table (page, newest, view, &range);
   return table ? td_gradient_scene (table, td_page_get_iteration (page), &range, view) : NULL;
 }
 
@@ -62,7 +62,7 @@ static TdScene *
 make_missing (TdPage *page, const TdPanelView *view)
 {
   TdGradientRange range;
-  TdGradientTable *table = get_table (page, 1, &range);
+  TdGradientTable *table = get_table (page, 1, view, &range);
   return table ? td_gradient_scene_missing (table, view) : NULL;
 }
 
@@ -83,7 +83,7 @@ make_findings (TdPage *page, const TdPanelView *view)
 {
   TdGradientRange range;
   TdGradientRules rules;
-  TdGradientTable *table = get_table (page, 0, &range);
+  TdGradientTable *table = get_table (page, 0, view, &range);
   get_rules (&rules);
   return table ? td_gradient_scene_findings (table, &range, &rules, view) : NULL;
 }
@@ -92,7 +92,7 @@ static TdScene *
 make_ridge (TdPage *page, const TdPanelView *view)
 {
   TdGradientRange range;
-  TdGradientTable *table = get_table (page, 0, &range);
+  TdGradientTable *table = get_table (page, 0, view, &range);
   return table ? td_gradient_scene_ridge (table, &range, view) : NULL;
 }
 

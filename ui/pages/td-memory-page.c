@@ -55,11 +55,10 @@ get_previous (TdMemoryPage *self)
 }
 
 static TdMemoryHistory *
-get_history (TdMemoryPage *self)
+get_history (TdMemoryPage *self, TdRange range)
 {
   TdTapeReader *reader = td_page_get_reader (TD_PAGE (self));
   guint n = td_session_get_n_iterations (td_page_get_session (TD_PAGE (self)));
-  TdRange range = td_session_get_range (td_page_get_session (TD_PAGE (self)));
   if (self->history && self->history_n == n && td_range_equal (self->history_range, range))
     return self->history;
   g_clear_pointer (&self->history, td_memory_history_free);
@@ -100,7 +99,7 @@ make_events (TdPage *page, const TdPanelView *view)
 static TdScene *
 make_iterations (TdPage *page, const TdPanelView *view)
 {
-  TdMemoryHistory *history = get_history (TD_MEMORY_PAGE (page));
+  TdMemoryHistory *history = get_history (TD_MEMORY_PAGE (page), view->range);
   return history ? td_memory_scene_iterations (history, view) : NULL;
 }
 
