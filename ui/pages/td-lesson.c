@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "settings/td-data.h"
+
 #define SUFFIX ".lesson"
 
 // clang-format off
@@ -192,24 +194,6 @@ td_lesson_load (const char *path, GError **error)
 
 /* ---- where they are ---- */
 
-/* Folders that may hold lessons or their recordings. */
-static char **
-dup_folders (void)
-{
-  g_autofree char *self = g_file_read_link ("/proc/self/exe", NULL);
-  g_autofree char *here = self ? g_path_get_dirname (self) : g_strdup (".");
-  const char *env = g_getenv ("TAPEDECK_LESSONS");
-  g_autoptr (GStrvBuilder) folders = g_strv_builder_new ();
-  if (env)
-    g_strv_builder_add (folders, env);
-  else
-    g_strv_builder_add_many (folders, TD_SOURCE_LESSONS, TD_BUILD_LESSONS, NULL);
-  g_autofree char *installed = g_build_filename (here, "../../share/tapedeck/lessons", NULL);
-  if (!env)
-    g_strv_builder_add (folders, installed);
-  return g_strv_builder_end (folders);
-}
-
 static int
 by_text (gconstpointer a, gconstpointer b)
 {
@@ -219,7 +203,7 @@ by_text (gconstpointer a, gconstpointer b)
 char **
 td_lesson_list_files (void)
 {
-  g_auto (GStrv) folders = dup_folders ();
+  g_auto (GStrv) folders = td_data_list_folders ("lessons");
   GPtrArray *files = g_ptr_array_new ();
   for (guint i = 0; folders[i] && files->len == 0; i++)
     {
@@ -252,13 +236,6 @@ td_lesson_find (const char *name, GError **error)
 char *
 td_lesson_find_recording (const char *name)
 {
-  g_auto (GStrv) folders = dup_folders ();
   g_autofree char *file = g_strconcat (name, ".tdtape", NULL);
-  for (guint i = 0; folders[i]; i++)
-    {
-      g_autofree char *path = g_build_filename (folders[i], file, NULL);
-      if (g_file_test (path, G_FILE_TEST_EXISTS))
-        return g_steal_pointer (&path);
-    }
-  return NULL;
+  return td_data_find ("lessons", file);
 }

@@ -1,6 +1,6 @@
 /* The start page. Lessons are read from their files; examples are the models that are found;
- * recordings come from the
- * desktop's list of recent files and show a line of loss and one of memory read from the tape.
+ * recordings come from the desktop's list of recent files and show a line of loss and one of
+ * memory read from the tape.
  * SPDX-License-Identifier: MIT */
 #include "pages/td-start-page.h"
 
@@ -8,6 +8,7 @@
 #include "pages/td-recent-row.h"
 #include "pages/td-lesson-picture.h"
 #include "pages/td-lesson.h"
+#include "settings/td-data.h"
 #include "settings/td-settings.h"
 
 #define MAX_RECENT 12
@@ -48,27 +49,6 @@ static const struct
   { "on_a_gpu.tdtape", "network", "On a GPU",
     "The first network as a GPU ran it: streams, copies" },
 };
-
-char *
-td_start_page_find_example (const char *name)
-{
-  g_autofree char *self = g_file_read_link ("/proc/self/exe", NULL);
-  g_autofree char *here = self ? g_path_get_dirname (self) : g_strdup (".");
-  const char *env = g_getenv ("TAPEDECK_EXAMPLES");
-  char *const places[] = { g_strdup (env ? env : TD_SOURCE_EXAMPLES),
-                           g_build_filename (here, "../../share/tapedeck/examples", NULL) };
-  char *found = NULL;
-  for (guint i = 0; i < G_N_ELEMENTS (places); i++)
-    {
-      char *path = g_build_filename (places[i], name, NULL);
-      if (!found && g_file_test (path, G_FILE_TEST_EXISTS))
-        found = path;
-      else
-        g_free (path);
-      g_free (places[i]);
-    }
-  return found;
-}
 
 static void
 open_path (TdStartPage *self, const char *path)
@@ -157,7 +137,7 @@ add_examples (TdStartPage *self)
 {
   for (guint i = 0; i < G_N_ELEMENTS (examples); i++)
     {
-      char *path = td_start_page_find_example (examples[i].file);
+      char *path = td_data_find ("examples", examples[i].file);
       if (!path)
         continue;
       GtkWidget *card = new_card (examples[i].picture, examples[i].title, examples[i].text);

@@ -16,7 +16,3 @@ void td_start_page_refresh (TdStartPage *self);
 
 /** Count the recordings on show. */
 guint td_start_page_get_n_recent (TdStartPage *self);
-
-/** Return the path of an example model of this installation or build tree, or NULL. Owner:
- * caller. */
-char *td_start_page_find_example (const char *name);

@@ -5,7 +5,7 @@
 
 #include <glib/gstdio.h>
 
-#include "pages/td-start-page.h"
+#include "settings/td-data.h"
 
 #define N_TAPES 2
 
@@ -124,7 +124,7 @@ td__run_lesson_compare (TdWindow *self, const char *parameter)
     {
       g_autofree char *model = g_strconcat (examples[i], ".c", NULL);
       g_autofree char *tape = g_strconcat (examples[i], ".tdtape", NULL);
-      lesson->models[i] = td_start_page_find_example (model);
+      lesson->models[i] = td_data_find ("examples", model);
       lesson->tapes[i] = g_build_filename (lesson->folder, tape, NULL);
       found = found && lesson->models[i];
     }
