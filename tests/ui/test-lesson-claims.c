@@ -473,6 +473,8 @@ file__with_a_mistake_is_one_line_that_says_where (void **state)
     { "words\n", "x.lesson: " },
     { HEAD, "x.lesson: [Lesson] has no steps" },
     { "[Lesson]\nTitle=T\nPicture=chain\n" STEP, "x.lesson: [Lesson] has no Summary" },
+    { "[Lesson]\nTitle=T\nSummary=S\nPicture=elephant\n" STEP,
+      "x.lesson: [Lesson] has a Picture elephant, which nobody can draw" },
     { HEAD "[Step 2]\nTitle=T\n", "x.lesson: [Step 2] stands where [Step 1] belongs" },
     { HEAD "[Step 1]\nTitle=T\nText=X\nTarget=playhead\n", "[Step 1] has no Recording" },
     { HEAD STEP "Txet=X\n", "x.lesson: [Step 1] has a key Txet, which no lesson has" },

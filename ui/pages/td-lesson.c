@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "pages/td-lesson-picture.h"
 #include "settings/td-data.h"
 
 #define SUFFIX ".lesson"
@@ -152,6 +153,9 @@ read_lesson (Reader *reader, TdLesson *lesson)
       || !take (reader, "Lesson", "Summary", &lesson->summary)
       || !take (reader, "Lesson", "Picture", &lesson->picture))
     return FALSE;
+  if (!td_lesson_picture_exists (lesson->picture))
+    return refuse (reader, "Lesson", "has a Picture %s, which nobody can draw",
+                   lesson->picture);
   for (guint i = 1; groups[i]; i++)
     {
       g_autofree char *expected = g_strdup_printf ("Step %u", i);
