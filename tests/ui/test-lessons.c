@@ -392,6 +392,47 @@ lesson__leaves_the_keys_of_the_window_to_it (void **state)
   ui_test_wait ("the end", is_at_step, GINT_TO_POINTER (-1));
 }
 
+static gboolean
+points (gpointer unused)
+{
+  return bubble () && gtk_popover_get_has_arrow (bubble ());
+}
+
+static gboolean
+points_nowhere (gpointer unused)
+{
+  return bubble () && !gtk_popover_get_has_arrow (bubble ());
+}
+
+/* The widget that was found is pointed at, without looking for it in every frame; one that is
+ * gone is not. */
+static void
+lesson__leaves_a_target_that_goes (void **state)
+{
+  g_autofree char *folder = g_strdup (td_test_tmp ("targets"));
+  g_autofree char *sample = g_build_filename (folder, "sample.tdtape", NULL);
+  const SampleOptions usual = { .n_iterations = 3, .nan_at = -1 };
+  assert_int_equal (g_mkdir_with_parents (folder, 0700), 0);
+  sample_tape_write (sample, &usual);
+  copy_lesson (folder, "1-one.lesson",
+               GOOD "[Step 1]\nTitle=T\nText=X\nRecording=sample\nTarget=own\n");
+  g_setenv ("TAPEDECK_LESSONS", folder, TRUE);
+  ui_test_do ("lesson", "one");
+  ui_test_wait ("a bubble without a target", points_nowhere, NULL);
+  GtkWidget *own = gtk_button_new_with_label ("Own");
+  gtk_widget_set_name (own, "own");
+  gtk_box_append (GTK_BOX (gtk_widget_get_first_child (GTK_WIDGET (ui_test_workspace ()))),
+                  own);
+  ui_test_wait ("one with it", points, NULL);
+  gtk_widget_set_name (own, "another");
+  settle ();
+  assert_true (points (NULL));
+  gtk_box_remove (GTK_BOX (gtk_widget_get_parent (own)), own);
+  ui_test_wait ("one without it again", points_nowhere, NULL);
+  ui_test_do ("cancel", NULL);
+  g_unsetenv ("TAPEDECK_LESSONS");
+}
+
 static void
 lesson__ends_when_something_else_is_opened (void **state)
 {
@@ -427,6 +468,7 @@ main (int argc, char **argv)
     ui_test (lesson__that_is_damaged_is_one_line_and_the_rest_stays),
     ui_test (lesson__is_closed_by_escape_and_leaves_the_recording),
     ui_test (lesson__leaves_the_keys_of_the_window_to_it),
+    ui_test (lesson__leaves_a_target_that_goes),
     ui_test (lesson__ends_when_something_else_is_opened),
     ui_test (lesson__dies_with_its_window),
   };

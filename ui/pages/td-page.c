@@ -344,6 +344,13 @@ td_page_show_picture (TdPage *self, const char *name)
   return TRUE;
 }
 
+const char *
+td_page_get_picture (TdPage *self)
+{
+  GtkWidget *stack = get (self)->stack;
+  return stack ? gtk_stack_get_visible_child_name (GTK_STACK (stack)) : NULL;
+}
+
 /* ---- session ---- */
 
 static void

@@ -95,6 +95,8 @@ GtkWidget *td_page_new_picture (TdPage *self, const char *name);
 GtkWidget *td_page_new_panel (TdPage *self, GtkWidget **controls);
 /** Show a picture of the panel that was built. FALSE: there is none such. */
 gboolean td_page_show_picture (TdPage *self, const char *name);
+/** Return which of its pictures is in front; NULL: it was not built. Owner: the panel. */
+const char *td_page_get_picture (TdPage *self);
 
 const char *td_page_get_name (TdPage *self);
 const char *td_page_get_title (TdPage *self);

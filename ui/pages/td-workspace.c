@@ -54,7 +54,10 @@ struct _TdWorkspace
   GtkEventController *single_keys; /* owned by the widget */
   int form;                        /* NARROW... as bits; -1 before the first size */
   gboolean wanted[TD_N_PARTS];     /* where there is room for it */
-  GSettings *settings;             /* NULL: nothing is kept */
+  gboolean is_formed;              /* it has had a size */
+  TdWorkspacePart asked; /* what is to be seen once it has one; TD_N_PARTS: nothing, */
+  char *asked_view;      /* and of the dock which view */
+  GSettings *settings;   /* NULL: nothing is kept */
 };
 
 G_DEFINE_FINAL_TYPE (TdWorkspace, td_workspace, GTK_TYPE_WIDGET)
@@ -228,6 +231,27 @@ td_workspace_get_breaks (TdWorkspace *self)
   return self->breaks;
 }
 
+/* What the first size folds away was asked for before it could be known. */
+static void
+show_part (TdWorkspace *self, TdWorkspacePart part, const char *view)
+{
+  td_workspace_set_part_shown (self, part, TRUE);
+  if (self->is_formed)
+    return;
+  self->asked = part;
+  g_free (self->asked_view);
+  self->asked_view = g_strdup (view);
+}
+
+static gboolean
+show_view (TdWorkspace *self, const char *name)
+{
+  if (!td_dock_show_view (self->dock, name))
+    return FALSE;
+  show_part (self, TD_PART_DOCK, name);
+  return TRUE;
+}
+
 gboolean
 td_workspace_show_page (TdWorkspace *self, const char *name)
 {
@@ -242,12 +266,12 @@ td_workspace_show_page (TdWorkspace *self, const char *name)
   if (gtk_stack_get_child_by_name (self->sides, name))
     {
       gtk_stack_set_visible_child_name (self->sides, name);
-      td_workspace_set_part_shown (self, TD_PART_OUTLINE, TRUE);
+      show_part (self, TD_PART_OUTLINE, NULL);
       return TRUE;
     }
   if (td_inspector_show_page (self->inspector, name))
     {
-      td_workspace_set_part_shown (self, TD_PART_INSPECTOR, TRUE);
+      show_part (self, TD_PART_INSPECTOR, NULL);
       return TRUE;
     }
   if (td_compare_page_show_view (self->compare, name))
@@ -255,12 +279,37 @@ td_workspace_show_page (TdWorkspace *self, const char *name)
       gtk_stack_set_visible_child_name (self->perspectives, "compare");
       return TRUE;
     }
-  if (td_dock_show_view (self->dock, name))
-    {
-      td_workspace_set_part_shown (self, TD_PART_DOCK, TRUE);
-      return TRUE;
-    }
-  return FALSE;
+  return show_view (self, name);
+}
+
+static TdPage *
+find_page (TdWorkspace *self, const char *name)
+{
+  TdPage *const pages[] = { self->memory, self->gradients, self->schedule, self->curves };
+  for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
+    if (strcmp (td_page_get_name (pages[i]), name) == 0)
+      return pages[i];
+  return NULL;
+}
+
+gboolean
+td_workspace_show_picture (TdWorkspace *self, const char *page, const char *picture)
+{
+  TdPage *found = find_page (self, page);
+  if (!found || !td_page_show_picture (found, picture))
+    return FALSE;
+  gtk_stack_set_visible_child_name (self->perspectives, "debug");
+  return show_view (self, page);
+}
+
+gboolean
+td_workspace_shows_picture (TdWorkspace *self, const char *page, const char *picture)
+{
+  TdPage *found = find_page (self, page);
+  return found && g_strcmp0 (td_page_get_picture (found), picture) == 0
+         && strcmp (td_workspace_get_perspective (self), "debug") == 0
+         && td_workspace_is_part_shown (self, TD_PART_DOCK)
+         && td_dock_is_shown (self->dock, page);
 }
 
 gboolean
@@ -268,27 +317,15 @@ td_workspace_step_static (TdWorkspace *self, gboolean schedules, int direction)
 {
   gboolean stepped
       = td_schedule_page_step_static (TD_SCHEDULE_PAGE (self->schedule), schedules, direction);
-  gtk_stack_set_visible_child_name (self->perspectives, "debug");
-  td_workspace_show_page (self, td_page_get_name (self->schedule));
-  td_page_show_picture (self->schedule, "static");
+  td_workspace_show_picture (self, "schedule", "static");
   return stepped;
-}
-
-void
-td_workspace_explain (TdWorkspace *self)
-{
-  gtk_stack_set_visible_child_name (self->perspectives, "debug");
-  td_workspace_show_page (self, td_page_get_name (self->schedule));
-  td_page_show_picture (self->schedule, "explain");
 }
 
 void
 td_workspace_show_flame (TdWorkspace *self, TdFlameSize size)
 {
-  gtk_stack_set_visible_child_name (self->perspectives, "debug");
   td_schedule_page_set_flame_size (TD_SCHEDULE_PAGE (self->schedule), size);
-  td_workspace_show_page (self, td_page_get_name (self->schedule));
-  td_page_show_picture (self->schedule, "flame");
+  td_workspace_show_picture (self, "schedule", "flame");
 }
 
 gboolean
@@ -491,6 +528,23 @@ td_workspace_dup_scrubber_text (TdWorkspace *self)
 
 /* ---- narrow windows ---- */
 
+/* There is room for everything. */
+static void
+forget_asked (TdWorkspace *self)
+{
+  self->is_formed = TRUE;
+  self->asked = TD_N_PARTS;
+}
+
+static void
+show_asked (TdWorkspace *self)
+{
+  if (self->asked == TD_PART_DOCK)
+    td_dock_show_view (self->dock, self->asked_view);
+  td_workspace_set_part_shown (self, self->asked, TRUE);
+  forget_asked (self);
+}
+
 /* Changing what is shown while a size is given out would be lost: done from the idle loop. */
 static gboolean
 apply_form (gpointer data)
@@ -500,6 +554,7 @@ apply_form (gpointer data)
   AdwFlapFoldPolicy policy = narrow ? ADW_FLAP_FOLD_POLICY_ALWAYS : ADW_FLAP_FOLD_POLICY_NEVER;
   if (!self->box)
     return G_SOURCE_REMOVE;
+  self->is_formed = TRUE;
   adw_flap_set_fold_policy (self->left, policy);
   adw_flap_set_fold_policy (self->right, policy);
   reveal (self, TD_PART_OUTLINE, !narrow && self->wanted[TD_PART_OUTLINE]);
@@ -512,6 +567,8 @@ apply_form (gpointer data)
   td_compare_page_set_low (self->compare, low);
   td_compare_page_set_narrow (self->compare, narrow);
   td_memory_page_set_slim (TD_MEMORY_PAGE (self->memory), (self->form & SLIM) != 0);
+  if (self->asked < TD_N_PARTS)
+    show_asked (self);
   return G_SOURCE_REMOVE;
 }
 
@@ -527,7 +584,9 @@ td_workspace_size_allocate (GtkWidget *widget, int width, int height, int baseli
     {
       gboolean first = self->form < 0;
       self->form = form;
-      if (!first || form)
+      if (first && !form)
+        forget_asked (self);
+      else
         g_idle_add_full (G_PRIORITY_HIGH_IDLE, apply_form, g_object_ref (self), g_object_unref);
     }
   int min_width, min_height;
@@ -570,10 +629,18 @@ td_workspace_dispose (GObject *object)
 }
 
 static void
+td_workspace_finalize (GObject *object)
+{
+  g_free (TD_WORKSPACE (object)->asked_view);
+  G_OBJECT_CLASS (td_workspace_parent_class)->finalize (object);
+}
+
+static void
 td_workspace_class_init (TdWorkspaceClass *klass)
 {
   GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
   G_OBJECT_CLASS (klass)->dispose = td_workspace_dispose;
+  G_OBJECT_CLASS (klass)->finalize = td_workspace_finalize;
   widget_class->size_allocate = td_workspace_size_allocate;
   widget_class->measure = td_workspace_measure;
 }
@@ -582,6 +649,7 @@ static void
 td_workspace_init (TdWorkspace *self)
 {
   self->form = -1;
+  self->asked = TD_N_PARTS;
   for (int part = 0; part < TD_N_PARTS; part++)
     self->wanted[part] = TRUE;
   self->memory = td_memory_page_new ();

@@ -50,8 +50,10 @@ GtkWidget *td_workspace_new_switcher (TdWorkspace *self);
  * the dock, or a page of the inspector. FALSE: there is none such. */
 gboolean td_workspace_show_page (TdWorkspace *self, const char *name);
 
-/** Show what explains why static functions ran their code. */
-void td_workspace_explain (TdWorkspace *self);
+/** Show a picture of a page of the dock, in Debug. FALSE: there is none such. */
+gboolean td_workspace_show_picture (TdWorkspace *self, const char *page, const char *picture);
+/** Say whether it is on show. */
+gboolean td_workspace_shows_picture (TdWorkspace *self, const char *page, const char *picture);
 
 /** Show what the layers of the iteration cost. */
 void td_workspace_show_flame (TdWorkspace *self, TdFlameSize size);

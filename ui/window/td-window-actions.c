@@ -188,7 +188,7 @@ run_show_page (TdWindow *self, const char *parameter)
 static void
 run_explain (TdWindow *self, const char *parameter)
 {
-  td_workspace_explain (self->workspace);
+  td_workspace_show_picture (self->workspace, "schedule", "explain");
 }
 
 static void

@@ -97,6 +97,8 @@ void td__window_update_actions (TdWindow *self);
 
 /** Return what a state of the program is called in the title and in "state". */
 const char *td__window_state_name (TdProgramState state);
+/** Return what an event is a part of: forward, backward, update, or a memory snapshot. */
+const char *td__window_phase_name (TdIteration *iteration, gint event);
 
 /** Set the read-only state `name` (state, moment, selected). */
 void td__window_set_state (TdWindow *self, const char *name, const char *value);

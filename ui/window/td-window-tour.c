@@ -11,19 +11,19 @@
 struct _TdTour
 {
   TdLesson *lesson;
-  guint step;
   TdTourBubble *bubble;
-  TdSession *session; /* of the step's recording */
-  TdMoment begun;     /* where the playhead was when the step began */
-  gboolean done;      /* what the step asks for */
-  gboolean is_in_sight, is_shown_again;
+  GtkWidget *target;    /* that the step points at, weak; NULL: it is not found yet */
+  TdSession *session;   /* of the step's recording */
+  TdMoment begun;       /* where the playhead was when the step began */
+  gboolean done;        /* what the step asks for */
+  gboolean is_in_sight; /* what the step points at was brought there */
   GdkFrameClock *clock;
 };
 
 static const TdLessonStep *
-get_step (TdTour *tour)
+get_step (TdWindow *self)
 {
-  return &tour->lesson->steps[tour->step];
+  return &self->tour->lesson->steps[self->lesson_step];
 }
 
 /* ---- what is pointed at ---- */
@@ -53,6 +53,17 @@ find_widget (GtkWidget *widget, const char *name)
         return found;
     }
   return NULL;
+}
+
+/* The widget of that name: it is looked for when the one that was found is gone, or is on show
+ * no more. */
+static GtkWidget *
+get_target (TdWindow *self, const char *name)
+{
+  TdTour *tour = self->tour;
+  if (!tour->target || !gtk_widget_get_mapped (tour->target))
+    g_set_weak_pointer (&tour->target, find_widget (GTK_WIDGET (self->toasts), name));
+  return tour->target;
 }
 
 /* Bring a widget that was scrolled away back into sight. */
@@ -88,7 +99,7 @@ clip (GtkWidget *widget, GtkWidget *parent, graphene_rect_t *at)
 static gboolean
 find_target (TdWindow *self, GdkRectangle *place)
 {
-  const char *target = get_step (self->tour)->target;
+  const char *target = get_step (self)->target;
   GtkWidget *parent = GTK_WIDGET (self->toasts);
   graphene_rect_t at;
   if (strcmp (target, "playhead") == 0)
@@ -106,7 +117,7 @@ find_target (TdWindow *self, GdkRectangle *place)
     }
   else
     {
-      GtkWidget *widget = find_widget (parent, target);
+      GtkWidget *widget = get_target (self, target);
       if (!widget || !gtk_widget_compute_bounds (widget, parent, &at))
         return FALSE;
       if (!self->tour->is_in_sight)
@@ -122,30 +133,17 @@ find_target (TdWindow *self, GdkRectangle *place)
 
 /* ---- pages ---- */
 
-/* PAGE or PAGE/PICTURE: the stack of the pictures is called like the page. */
-static GtkStack *
-find_pictures (TdWindow *self, const char *page, char **picture)
-{
-  const char *slash = strchr (page, '/');
-  if (!slash)
-    return NULL;
-  g_autofree char *name = g_strndup (page, (gsize)(slash - page));
-  GtkWidget *stack = find_widget (GTK_WIDGET (self->workspace), name);
-  *picture = g_strdup (slash + 1);
-  return GTK_IS_STACK (stack) ? GTK_STACK (stack) : NULL;
-}
-
+/* PAGE or PAGE/PICTURE. */
 static void
 show_page (TdWindow *self, const char *page)
 {
   g_auto (GStrv) parts = g_strsplit (page, "/", 2);
-  g_autofree char *picture = NULL;
   gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->workspace));
   td_workspace_show_page (self->workspace, "debug"); /* which most of them are a part of */
-  td_workspace_show_page (self->workspace, parts[0]);
-  GtkStack *pictures = find_pictures (self, page, &picture);
-  if (pictures && gtk_stack_get_child_by_name (pictures, picture))
-    gtk_stack_set_visible_child_name (pictures, picture);
+  if (parts[1])
+    td_workspace_show_picture (self->workspace, parts[0], parts[1]);
+  else
+    td_workspace_show_page (self->workspace, page);
 }
 
 /* Memory is a view of the dock, too, which does not count. */
@@ -153,10 +151,9 @@ static gboolean
 shows_page (TdWindow *self, const char *page)
 {
   static const char *const perspectives[] = { "debug", "memory", "compare" };
-  g_autofree char *picture = NULL;
-  GtkStack *pictures = find_pictures (self, page, &picture);
-  if (picture)
-    return pictures && g_strcmp0 (gtk_stack_get_visible_child_name (pictures), picture) == 0;
+  g_auto (GStrv) parts = g_strsplit (page, "/", 2);
+  if (parts[1])
+    return td_workspace_shows_picture (self->workspace, parts[0], parts[1]);
   for (guint i = 0; i < G_N_ELEMENTS (perspectives); i++)
     if (strcmp (perspectives[i], page) == 0)
       return strcmp (td_workspace_get_perspective (self->workspace), page) == 0;
@@ -203,13 +200,9 @@ is_in_iteration (TdWindow *self, const char *number)
 static gboolean
 is_in_phase (TdWindow *self, const char *name)
 {
-  static const char *const names[] = { "forward", "backward", "backward", "update" };
   g_autoptr (TdIteration) it = td_session_get_current (self->session);
   gint event = td_session_get_moment (self->session).event;
-  if (!it || event < 0 || (guint)event >= td_iteration_get_n_events (it))
-    return FALSE;
-  guint phase = td_iteration_get_tape (it)->events[event].phase;
-  return strcmp (names[MIN (phase, 3)], name) == 0;
+  return it && event >= 0 && strcmp (td__window_phase_name (it, event), name) == 0;
 }
 
 static gboolean
@@ -247,6 +240,7 @@ end_tour (TdWindow *self)
   g_signal_handlers_disconnect_by_func (tour->clock, look, self);
   g_clear_object (&tour->clock);
   g_clear_object (&tour->session);
+  g_clear_weak_pointer (&tour->target);
   gtk_widget_unparent (GTK_WIDGET (tour->bubble));
   td_lesson_free (tour->lesson);
   g_free (tour);
@@ -265,7 +259,7 @@ static void
 look (TdWindow *self)
 {
   TdTour *tour = self->tour;
-  const TdLessonStep *step = get_step (tour);
+  const TdLessonStep *step = get_step (self);
   GdkRectangle place;
   if (self->session != tour->session) /* the user has opened something else */
     {
@@ -280,14 +274,6 @@ look (TdWindow *self)
       td_tour_bubble_take_focus (tour->bubble);
     }
   gboolean found = find_target (self, &place);
-  /* a window that was not laid out yet has folded the page away since */
-  if (!found && step->page && !tour->is_shown_again)
-    {
-      tour->is_shown_again = TRUE;
-      show_page (self, step->page);
-      gtk_widget_queue_draw (GTK_WIDGET (self));
-      return;
-    }
   td_tour_bubble_point_at (tour->bubble, found ? &place : NULL);
 }
 
@@ -323,8 +309,7 @@ show_step (TdWindow *self, guint i)
 {
   TdTour *tour = self->tour;
   self->lesson_step = (int)i;
-  tour->step = i;
-  const TdLessonStep *step = get_step (tour);
+  const TdLessonStep *step = get_step (self);
   const TdTourWords words
       = { step->title, step->text, i, tour->lesson->n_steps, step->deed != TD_DEED_NONE };
   if (!open_recording (self, step->recording))
@@ -336,7 +321,8 @@ show_step (TdWindow *self, guint i)
     do_action (self, step->actions[a]);
   tour->begun = td_session_get_moment (self->session);
   tour->done = FALSE;
-  tour->is_in_sight = tour->is_shown_again = FALSE;
+  tour->is_in_sight = FALSE;
+  g_clear_weak_pointer (&tour->target);
   td_tour_bubble_set_words (tour->bubble, &words);
   td_workspace_announce (self->workspace, step->text);
   td_tour_bubble_take_focus (tour->bubble);
@@ -375,7 +361,7 @@ td__run_lesson (TdWindow *self, const char *name)
 void
 td__run_lesson_next (TdWindow *self, const char *parameter)
 {
-  guint next = self->tour->step + 1;
+  guint next = (guint)self->lesson_step + 1;
   if (next == self->tour->lesson->n_steps || !show_step (self, next))
     leave (self);
 }
@@ -383,7 +369,7 @@ td__run_lesson_next (TdWindow *self, const char *parameter)
 void
 td__run_lesson_back (TdWindow *self, const char *parameter)
 {
-  if (!show_step (self, self->tour->step - 1))
+  if (!show_step (self, (guint)self->lesson_step - 1))
     leave (self);
 }
 

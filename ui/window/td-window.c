@@ -131,8 +131,8 @@ td__window_state_name (TdProgramState state)
   return names[state];
 }
 
-static const char *
-phase_name (TdIteration *iteration, gint event)
+const char *
+td__window_phase_name (TdIteration *iteration, gint event)
 {
   static const char *const names[] = { "forward", "backward", "backward", "update" };
   const TdTapeIteration *tape = td_iteration_get_tape (iteration);
@@ -185,11 +185,11 @@ td__window_update_title (TdWindow *self)
     where = g_strdup ("Waiting for the first operation");
   else if (state == TD_PROGRAM_PAUSED && head.iteration == moment.iteration)
     where = g_strdup_printf ("Iteration %" G_GINT64_FORMAT ", paused in %s", moment.iteration,
-                             phase_name (iteration, head.event));
+                             td__window_phase_name (iteration, head.event));
   else
-    where
-        = g_strdup_printf ("Iteration %" G_GINT64_FORMAT ", %s · %s", moment.iteration,
-                           phase_name (iteration, moment.event), td__window_state_name (state));
+    where = g_strdup_printf ("Iteration %" G_GINT64_FORMAT ", %s · %s", moment.iteration,
+                             td__window_phase_name (iteration, moment.event),
+                             td__window_state_name (state));
   g_autofree char *devices = iteration ? td_devices_dup_summary (iteration) : NULL;
   g_autofree char *subtitle
       = devices ? g_strdup_printf ("%s · %s", where, devices) : g_strdup (where);
