@@ -358,6 +358,79 @@ strip__stays_where_it_was_zoomed_to (void **state)
   assert_strip (4, 4 + end - first);
 }
 
+static gboolean
+walk (TdSceneView *view, TdSceneWay way)
+{
+  gboolean taken = FALSE;
+  g_signal_emit_by_name (view, "walked", way, &taken);
+  ui_test_settle ();
+  return taken;
+}
+
+/* As by the wheel, without a pointer: at the playhead, and from there by quarters. */
+static void
+strip__is_zoomed_and_moved_by_keys (void **state)
+{
+  open_recording ();
+  td_session_set_moment (ui_test_session (), 11, 40);
+  ui_test_settle ();
+  assert_false (walk (strip (), TD_SCENE_LEFT)); /* all is on show */
+  assert_false (walk (strip (), TD_SCENE_OUT));
+  assert_true (walk (strip (), TD_SCENE_LARGER));
+  assert_strip (2, 21);
+  assert_true (walk (strip (), TD_SCENE_LARGER));
+  assert_strip (4, 19);
+  assert_true (walk (strip (), TD_SCENE_RIGHT));
+  assert_strip (7, 22);
+  assert_true (walk (strip (), TD_SCENE_RIGHT));
+  assert_strip (9, 24);
+  assert_true (walk (strip (), TD_SCENE_LEFT));
+  assert_strip (6, 21);
+  assert_true (walk (strip (), TD_SCENE_SMALLER));
+  assert_strip (5, 24);
+  assert_true (walk (strip (), TD_SCENE_OUT));
+  assert_strip (0, N_ITERATIONS);
+  TdSceneView *events = TD_SCENE_VIEW (ui_test_named ("events-strip"));
+  double all = td_scene_axes (td_scene_view_get_scene (events))->x1;
+  for (guint i = 0; i < 8; i++)
+    assert_true (walk (events, TD_SCENE_LARGER));
+  const TdSceneAxes *axes = td_scene_axes (td_scene_view_get_scene (events));
+  assert_true (axes->x1 - axes->x0 < all / 4 && axes->x0 <= 40 && axes->x1 > 40);
+  assert_true (walk (events, TD_SCENE_OUT));
+  assert_float_equal (td_scene_axes (td_scene_view_get_scene (events))->x1, all, 0);
+}
+
+static gboolean
+is_zoomed (gpointer unused)
+{
+  return td_scene_axes (td_scene_view_get_scene (strip ()))->x0 > 0;
+}
+
+static gboolean
+is_fitted (gpointer unused)
+{
+  return !is_zoomed (NULL);
+}
+
+/* Keys of the keyboard, where the strip has it. */
+static void
+strip__takes_its_keys_from_the_keyboard (void **state)
+{
+  if (!can_do_by_hand ())
+    skip ();
+  open_recording ();
+  td_session_set_moment (ui_test_session (), 11, 40);
+  ui_test_settle ();
+  do_by_hand (GTK_WIDGET (strip ()), place_of (strip (), 11.5), "click 1");
+  GdkSurface *surface = gtk_native_get_surface (GTK_NATIVE (ui_test_window ()));
+  g_autofree char *focus = g_strdup_printf ("windowfocus --sync %lu key plus",
+                                            (gulong)gdk_x11_surface_get_xid (surface));
+  do_by_hand (GTK_WIDGET (strip ()), place_of (strip (), 11.5), focus);
+  ui_test_wait ("a zoomed strip", is_zoomed, NULL);
+  do_by_hand (GTK_WIDGET (strip ()), place_of (strip (), 11.5), "key BackSpace");
+  ui_test_wait ("all of it", is_fitted, NULL);
+}
+
 /* The events of the iteration alike, and what is pressed there is the event that is seen there.
  */
 static void
@@ -486,7 +559,8 @@ main (int argc, char **argv)
     ui_test (strip__zooms_at_the_pointer_and_back),
     ui_test (strip__fits_by_a_double_click_and_goes_along_with_the_playhead),
     ui_test (strip__stays_where_it_was_zoomed_to),
-    ui_test (strip__stays_where_it_was_zoomed_to),
+    ui_test (strip__is_zoomed_and_moved_by_keys),
+    ui_test (strip__takes_its_keys_from_the_keyboard),
     ui_test (strip__of_events_zooms_too),
     ui_test (range__is_what_every_panel_over_the_run_shows),
     ui_test (range__does_not_hold_the_playhead),

@@ -131,6 +131,8 @@ td__flame_walk (TdScheduleData *data, TdSceneWay way)
   TdFlame *flame = td__schedule_get_flame (data);
   if (!flame || flame->n < 2)
     return NULL;
+  if (way == TD_SCENE_LARGER || way == TD_SCENE_SMALLER) /* they open and close nodes */
+    return NULL;
   gint zoom = zoom_of (data, flame), at = cursor_of (data, flame), next;
   gboolean outside = at < 0 || !is_within (flame, at, zoom);
   if (way == TD_SCENE_OUT)

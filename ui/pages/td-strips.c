@@ -108,6 +108,51 @@ zoom_events (TdPage *page, double place, double delta)
   zoom_part (page, &TD_STRIPS (page)->events_zoom, all_events (page), place, delta);
 }
 
+/* What is on show, for who does not see it. */
+static char *
+dup_part (TdRange part, const char *what)
+{
+  return g_strdup_printf ("%s %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT, what, part.first,
+                          part.end - 1);
+}
+
+/* The keys zoom at the playhead, or where it is not on show in the middle, and move by a
+ * quarter of what is on show. */
+static char *
+walk_part (TdPage *page, TdRange *zoom, TdRange all, gint64 at, TdSceneWay way,
+           const char *what)
+{
+  gboolean is_part = !td_range_is_all (*zoom);
+  TdRange now = is_part ? *zoom : all;
+  gint64 n = now.end - now.first, step = MAX (n / 4, 1);
+  double place
+      = at >= now.first && at < now.end ? (double)at + 0.5 : (double)(now.first + now.end) / 2;
+  if (way == TD_SCENE_LARGER || way == TD_SCENE_SMALLER)
+    zoom_part (page, zoom, all, place, way == TD_SCENE_LARGER ? -1 : 1);
+  else if (is_part && way == TD_SCENE_OUT)
+    show_part (page, zoom, all, all.first, all.end - all.first);
+  else if (is_part && (way == TD_SCENE_LEFT || way == TD_SCENE_RIGHT))
+    show_part (page, zoom, all, now.first + (way == TD_SCENE_LEFT ? -step : step), n);
+  else
+    return NULL;
+  return dup_part (td_range_is_all (*zoom) ? all : *zoom, what);
+}
+
+static char *
+walk_iterations (TdPage *page, const char *name, TdSceneWay way, GtkWidget *view)
+{
+  return walk_part (page, &TD_STRIPS (page)->zoom, all_iterations (page),
+                    td_session_get_moment (td_page_get_session (page)).iteration, way,
+                    "iterations");
+}
+
+static char *
+walk_events (TdPage *page, const char *name, TdSceneWay way, GtkWidget *view)
+{
+  return walk_part (page, &TD_STRIPS (page)->events_zoom, all_events (page),
+                    td_session_get_moment (td_page_get_session (page)).event, way, "events");
+}
+
 static void
 fit_iterations (TdPage *page, const char *name, const TdSceneHit *hit)
 {
@@ -161,10 +206,10 @@ press_iterations (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidg
 
 static const TdPicture pictures[] = {
   { "iterations-strip", "Iterations", "Iterations, loss and memory", make_iterations,
-    press_iterations, .zoom = zoom_iterations, .open = fit_iterations, .spans = TRUE,
-    .named = TRUE },
-  { "events-strip", "Events", "Events of the iteration", make_events, .zoom = zoom_events,
-    .open = fit_events, .axis = TD_AXIS_EVENTS, .named = TRUE },
+    press_iterations, .walk = walk_iterations, .zoom = zoom_iterations, .open = fit_iterations,
+    .spans = TRUE, .named = TRUE },
+  { "events-strip", "Events", "Events of the iteration", make_events, .walk = walk_events,
+    .zoom = zoom_events, .open = fit_events, .axis = TD_AXIS_EVENTS, .named = TRUE },
 };
 
 void

@@ -298,7 +298,9 @@ walk (TdSceneView *self, guint keyval)
                { GDK_KEY_Home, GDK_KEY_KP_Home, TD_SCENE_FIRST },
                { GDK_KEY_End, GDK_KEY_KP_End, TD_SCENE_LAST },
                { GDK_KEY_Return, GDK_KEY_KP_Enter, TD_SCENE_IN },
-               { GDK_KEY_BackSpace, GDK_KEY_BackSpace, TD_SCENE_OUT } };
+               { GDK_KEY_BackSpace, GDK_KEY_BackSpace, TD_SCENE_OUT },
+               { GDK_KEY_plus, GDK_KEY_KP_Add, TD_SCENE_LARGER },
+               { GDK_KEY_minus, GDK_KEY_KP_Subtract, TD_SCENE_SMALLER } };
   gboolean taken = FALSE;
   for (guint i = 0; i < G_N_ELEMENTS (ways); i++)
     if (keyval == ways[i].keyval || keyval == ways[i].keypad)
@@ -320,7 +322,8 @@ key_pressed (GtkEventControllerKey *keys, guint keyval, guint code, GdkModifierT
                 { GDK_KEY_Page_Down, GDK_KEY_KP_Page_Down, PAGE_ROWS },
                 { GDK_KEY_Return, GDK_KEY_KP_Enter, 0 } };
   gboolean taken = FALSE;
-  if (modifiers & (GDK_CONTROL_MASK | GDK_ALT_MASK | GDK_SHIFT_MASK))
+  gboolean shift = keyval != GDK_KEY_plus && (modifiers & GDK_SHIFT_MASK); /* it may need it */
+  if (shift || (modifiers & (GDK_CONTROL_MASK | GDK_ALT_MASK)))
     return FALSE;
   if (walk (self, keyval))
     return TRUE;

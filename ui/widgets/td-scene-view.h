@@ -26,7 +26,9 @@ typedef enum
   TD_SCENE_FIRST, /* Home */
   TD_SCENE_LAST,  /* End */
   TD_SCENE_IN,    /* Return */
-  TD_SCENE_OUT    /* Backspace */
+  TD_SCENE_OUT,   /* Backspace */
+  TD_SCENE_LARGER,
+  TD_SCENE_SMALLER
 } TdSceneWay;
 
 /** Create a view with the accessible name `label`. Signals: "pressed" and "dragged" (hit, x, y)
