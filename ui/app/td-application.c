@@ -223,7 +223,7 @@ app_help (GSimpleAction *action, GVariant *parameter, gpointer self)
 {
   TdWindow *window = get_window (self);
   if (window)
-    gtk_widget_activate_action (GTK_WIDGET (window), "win.show-help-overlay", NULL);
+    td_window_show_help (window);
 }
 
 /* Which devices there are, the engine says: it is linked by the command and not by the app.

@@ -1,5 +1,5 @@
-/* The keyboard table and the three things made of it: accelerators, single keys, the shortcuts
- * window. F-keys follow GNOME Builder, letters gdb's single-key mode, capitals go backwards.
+/* The keyboard table and what is bound by it: accelerators and single keys. F-keys follow GNOME
+ * Builder, letters gdb's single-key mode, capitals go backwards.
  * SPDX-License-Identifier: MIT */
 #include "settings/td-keys.h"
 
@@ -200,54 +200,4 @@ td_keys_name_buttons (GtkWidget *box)
       else if (GTK_IS_BOX (child))
         td_keys_name_buttons (child);
     }
-}
-
-static void
-append_group (GString *xml, const char *group)
-{
-  g_string_append_printf (xml,
-                          "<child><object class='GtkShortcutsGroup'>"
-                          "<property name='title'>%s</property>",
-                          group);
-  for (guint i = 0; i < G_N_ELEMENTS (keys); i++)
-    {
-      if (!keys[i].title || strcmp (keys[i].group, group) != 0)
-        continue;
-      g_autofree char *all = g_strconcat (keys[i].accels, " ", keys[i].single, NULL);
-      g_auto (GStrv) words = g_strsplit (g_strstrip (all), " ", -1);
-      /* the window shows the first accelerator and the first single key, not the twins */
-      g_autofree char *single = g_strdup (keys[i].single);
-      if (strchr (single, ' '))
-        *strchr (single, ' ') = '\0';
-      g_autofree char *shown = g_strjoin (*keys[i].accels && *single ? " " : "",
-                                          *keys[i].accels ? words[0] : "", single, NULL);
-      g_autofree char *escaped
-          = g_markup_printf_escaped ("<child><object class='GtkShortcutsShortcut'>"
-                                     "<property name='title'>%s</property>"
-                                     "<property name='accelerator'>%s</property>"
-                                     "</object></child>",
-                                     keys[i].title, shown);
-      g_string_append (xml, escaped);
-    }
-  g_string_append (xml, "</object></child>");
-}
-
-GtkShortcutsWindow *
-td_keys_new_window (void)
-{
-  static const char *const groups[] = { STEPPING, MOVING, GRAPH, WINDOW };
-  GString *xml = g_string_new ("<interface><object class='GtkShortcutsWindow' id='window'>"
-                               "<property name='modal'>1</property>"
-                               "<child><object class='GtkShortcutsSection'>"
-                               "<property name='section-name'>shortcuts</property>"
-                               "<property name='max-height'>16</property>");
-  for (guint i = 0; i < G_N_ELEMENTS (groups); i++)
-    append_group (xml, groups[i]);
-  g_string_append (xml, "</object></child></object></interface>");
-  GtkBuilder *builder = gtk_builder_new_from_string (xml->str, (gssize)xml->len);
-  GtkShortcutsWindow *window
-      = g_object_ref (GTK_SHORTCUTS_WINDOW (gtk_builder_get_object (builder, "window")));
-  g_object_unref (builder);
-  g_string_free (xml, TRUE);
-  return window;
 }

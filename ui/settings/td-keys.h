@@ -33,6 +33,3 @@ void td_keys_set_words (GtkWidget *button, const char *action, const char *words
 
 /** The same for each button with an action in `box`, whose words are its tip. */
 void td_keys_name_buttons (GtkWidget *box);
-
-/** Build the shortcuts window from the table. Owner: caller. */
-GtkShortcutsWindow *td_keys_new_window (void);

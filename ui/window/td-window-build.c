@@ -4,6 +4,7 @@
 #include "window/td-window-private.h"
 
 #include "pages/td-start-page.h"
+#include "settings/td-help.h"
 #include "settings/td-keys.h"
 #include "settings/td-settings.h"
 
@@ -254,7 +255,7 @@ build (TdWindow *self)
   adw_application_window_set_content (ADW_APPLICATION_WINDOW (self), GTK_WIDGET (self->toasts));
 
   td__window_add_actions (self);
-  g_autoptr (GtkShortcutsWindow) help = td_keys_new_window ();
+  g_autoptr (GtkShortcutsWindow) help = td_help_new_window ();
   gtk_application_window_set_help_overlay (GTK_APPLICATION_WINDOW (self), help);
   bind_settings (self);
   gtk_widget_set_size_request (GTK_WIDGET (self), MIN_WIDTH, MIN_HEIGHT);
