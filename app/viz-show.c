@@ -10,10 +10,6 @@
 
 #include "gradient/td-evaluate-name.h"
 #include "gradient/td-tensor.h"
-#include "memory/td-growth.h"
-#include "memory/td-retained.h"
-#include "memory/td-memory.h"
-#include "schedule/td-curve.h"
 #include "schedule/td-flame.h"
 #include "td-session.h"
 #include "viz-commands.h"
@@ -86,138 +82,6 @@ td__show_trouble (GError **error, const char *text)
   return FALSE;
 }
 
-/* ---- curves, memory, gradients ---- */
-
-static char *
-curves_print (Show *s, GError **error)
-{
-  TdCurves *curves = td_curves_new ();
-  char *text;
-
-  td_curves_update (curves, s->reader);
-  text = td_curves_print (curves, s->format);
-  td_curves_free (curves);
-  return text;
-}
-
-static TdScene *
-curves_draw (Show *s, GError **error)
-{
-  TdCurves *curves = td_curves_new ();
-  TdScene *scene;
-
-  td_curves_update (curves, s->reader);
-  scene = td_curves_scene (curves, &s->panel);
-  td_curves_free (curves);
-  return scene;
-}
-
-static gboolean
-memory_write (Show *s, TdSink *sink, GError **error)
-{
-  TdMemoryProfile *profile = td_memory_profile_new (s->it);
-
-  td_memory_events_print (s->it, profile, s->format, sink);
-  td_memory_profile_free (profile);
-  return TRUE;
-}
-
-static TdScene *
-memory_draw (Show *s, GError **error)
-{
-  TdMemoryProfile *profile = td_memory_profile_new (s->it);
-  TdScene *scene = td_memory_scene_events (s->it, profile, NULL, 0, &s->panel);
-
-  td_memory_profile_free (profile);
-  return scene;
-}
-
-static gboolean
-has_blocks (Show *s, GError **error)
-{
-  const TdTapeIteration *t = td_iteration_get_tape (s->it);
-
-  return t->n_memory > 0 || t->n_blocks > 0
-         || td__show_trouble (
-             error, "no allocation records on this tape: nothing for the view blocks");
-}
-
-static char *
-blocks_print (Show *s, GError **error)
-{
-  return has_blocks (s, error) ? td_memory_blocks_print (s->it, s->event, s->format) : NULL;
-}
-
-static TdScene *
-blocks_draw (Show *s, GError **error)
-{
-  return has_blocks (s, error) ? td_memory_scene_blocks (s->it, &s->panel) : NULL;
-}
-
-static TdHolders *
-holders (Show *s, GError **error)
-{
-  TdHolders *holders = td_holders_new_by (s->reader, s->iteration, s->by);
-
-  if (!holders)
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
-                 "no reference records on this tape: nothing for the view %s", s->view);
-  return holders;
-}
-
-static char *
-holders_print (Show *s, GError **error)
-{
-  g_autoptr (TdHolders) h = holders (s, error);
-
-  if (!h)
-    return NULL;
-  return strcmp (s->view, "growth") == 0 ? td_growth_print (h, s->format)
-                                         : td_holders_print (h, s->format);
-}
-
-static TdScene *
-holders_draw (Show *s, GError **error)
-{
-  g_autoptr (TdHolders) h = holders (s, error);
-  g_autoptr (TdRetained) r = NULL;
-
-  if (!h)
-    return NULL;
-  if (strcmp (s->view, "growth") != 0)
-    return td_holders_scene (h, &s->panel);
-  if (td_retained_find_iteration (s->reader, s->iteration) >= 0)
-    r = td_retained_new (s->reader, s->iteration);
-  return td_growth_rows_scene (h, r, &s->panel);
-}
-
-static TdRetained *
-retained (Show *s, GError **error)
-{
-  TdRetained *r = td_retained_new (s->reader, s->iteration);
-
-  if (!r)
-    td__show_trouble (
-        error, "this tape does not say what refers to what: nothing for the view retained");
-  return r;
-}
-
-static char *
-retained_print (Show *s, GError **error)
-{
-  g_autoptr (TdRetained) r = retained (s, error);
-
-  return r ? td_retained_print (r, s->format) : NULL;
-}
-
-static TdScene *
-retained_draw (Show *s, GError **error)
-{
-  g_autoptr (TdRetained) r = retained (s, error);
-
-  return r ? td_retained_scene (r, &s->panel) : NULL;
-}
-
 /* ---- tensor ---- */
 
 static TdTensor *
@@ -281,12 +145,12 @@ tensor_npy (Show *s, GError **error)
 static const View views[] = {
   { "graph", "text json dot", NULL, td__show_graph_draw, NO_MEMORY, td__show_graph_write },
   { "backward", "text json dot", NULL, td__show_graph_draw, NO_MEMORY, td__show_graph_write },
-  { "curves", "text json csv", curves_print, curves_draw, OF_RUN },
-  { "memory", "text json csv", NULL, memory_draw, OF_SNAPSHOT, memory_write },
-  { "blocks", "text json csv", blocks_print, blocks_draw, OF_SNAPSHOT },
-  { "holders", "text json csv", holders_print, holders_draw },
-  { "growth", "text json csv", holders_print, holders_draw, OF_RUN },
-  { "retained", "text json csv", retained_print, retained_draw },
+  { "curves", "text json csv", td__show_curves_print, td__show_curves_draw, OF_RUN },
+  { "memory", "text json csv", NULL, td__show_memory_draw, OF_SNAPSHOT, td__show_memory_write },
+  { "blocks", "text json csv", td__show_blocks_print, td__show_blocks_draw, OF_SNAPSHOT },
+  { "holders", "text json csv", td__show_holders_print, td__show_holders_draw },
+  { "growth", "text json csv", td__show_holders_print, td__show_holders_draw, OF_RUN },
+  { "retained", "text json csv", td__show_retained_print, td__show_retained_draw },
   { "gradients", "text json csv", td__show_gradients_print, td__show_gradients_draw,
     NO_MEMORY },
   { "findings", "text json csv", td__show_findings_print, td__show_findings_draw, NO_MEMORY },

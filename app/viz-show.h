@@ -28,6 +28,18 @@ typedef struct
   TdPanelView panel;
 } Show;
 
+/** The view of what was reported, and those of memory. Owner: the caller. */
+char *td__show_curves_print (Show *s, GError **error);
+TdScene *td__show_curves_draw (Show *s, GError **error);
+gboolean td__show_memory_write (Show *s, TdSink *sink, GError **error);
+TdScene *td__show_memory_draw (Show *s, GError **error);
+char *td__show_blocks_print (Show *s, GError **error);
+TdScene *td__show_blocks_draw (Show *s, GError **error);
+char *td__show_holders_print (Show *s, GError **error);
+TdScene *td__show_holders_draw (Show *s, GError **error);
+char *td__show_retained_print (Show *s, GError **error);
+TdScene *td__show_retained_draw (Show *s, GError **error);
+
 /** The views of gradients. Owner: the caller. */
 char *td__show_gradients_print (Show *s, GError **error);
 TdScene *td__show_gradients_draw (Show *s, GError **error);
