@@ -14,6 +14,7 @@ gradients (Show *s, TdGradientRange *range)
 
   *range = s->newest > 0 ? td_gradient_range_newest (s->reader, s->iteration, (guint)s->newest)
                          : td_gradient_range_run (s->reader, s->iteration);
+  *range = td_gradient_range_narrow (*range, s->range);
   td_gradient_table_load (table, s->reader, range, s->iteration);
   return table;
 }

@@ -18,7 +18,7 @@ td__show_curves_print (Show *s, GError **error)
   char *text;
 
   td_curves_update (curves, s->reader);
-  text = td_curves_print (curves, s->format);
+  text = td_curves_print (curves, s->range, s->format);
   td_curves_free (curves);
   return text;
 }
@@ -80,8 +80,13 @@ td__show_blocks_draw (Show *s, GError **error)
 static TdHolders *
 holders (Show *s, GError **error)
 {
-  TdHolders *holders = td_holders_new_by (s->reader, s->iteration, s->by);
+  TdHolders *holders;
 
+  if (td_range_is_all (s->range))
+    holders = td_holders_new_by (s->reader, s->iteration, s->by);
+  else
+    holders
+        = td_holders_new_in (s->reader, (TdRange){ s->range.first, s->iteration + 1 }, s->by);
   if (!holders)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
                  "no reference records on this tape: nothing for the view %s", s->view);

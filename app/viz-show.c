@@ -20,7 +20,8 @@ enum
 {
   OF_RUN = 1 << 0,      /* of the whole run: it needs no iteration */
   OF_SNAPSHOT = 1 << 1, /* a memory snapshot has something for it */
-  NO_MEMORY = 1 << 2    /* it shows no records of memory, which are a quarter of a large tape */
+  OVER_RUN = 1 << 2,    /* it is of several iterations, which --range narrows */
+  NO_MEMORY = 1 << 3    /* it shows no records of memory, which are a quarter of a large tape */
 };
 
 typedef struct
@@ -50,7 +51,7 @@ static const char help[]
       "          folded (stacks for flamegraph.pl and speedscope); default: by the end of "
       "FILE,\n"
       "          else text\n"
-      "--iteration N   default: the last complete iteration\n"
+      "--iteration N   default: the last complete iteration, of the range if one is given\n"
       "--event N       where the playhead stands; default: everything has run\n"
       "--node KEY      a parameter (net/l1/W, W), its gradient (W.grad), an event (#12), or "
       "the\n"
@@ -65,6 +66,9 @@ static const char help[]
       "--newest N      of gradients and ridge: only the newest N iterations up to that; "
       "default: the "
       "whole run\n"
+      "--range A:B     of curves, holders, growth, gradients, findings and ridge: only the "
+      "iterations\n"
+      "                A to B; A:, :B and one number alike\n"
       "--rules TEXT    of findings: \"vanishing 1e-4, exploding 100, dead 5, missing on, "
       "not-updated on\";\n"
       "                of each what is given; each may be off\n"
@@ -145,16 +149,18 @@ tensor_npy (Show *s, GError **error)
 static const View views[] = {
   { "graph", "text json dot", NULL, td__show_graph_draw, NO_MEMORY, td__show_graph_write },
   { "backward", "text json dot", NULL, td__show_graph_draw, NO_MEMORY, td__show_graph_write },
-  { "curves", "text json csv", td__show_curves_print, td__show_curves_draw, OF_RUN },
+  { "curves", "text json csv", td__show_curves_print, td__show_curves_draw, OF_RUN | OVER_RUN },
   { "memory", "text json csv", NULL, td__show_memory_draw, OF_SNAPSHOT, td__show_memory_write },
   { "blocks", "text json csv", td__show_blocks_print, td__show_blocks_draw, OF_SNAPSHOT },
-  { "holders", "text json csv", td__show_holders_print, td__show_holders_draw },
-  { "growth", "text json csv", td__show_holders_print, td__show_holders_draw, OF_RUN },
+  { "holders", "text json csv", td__show_holders_print, td__show_holders_draw, OVER_RUN },
+  { "growth", "text json csv", td__show_holders_print, td__show_holders_draw,
+    OF_RUN | OVER_RUN },
   { "retained", "text json csv", td__show_retained_print, td__show_retained_draw },
   { "gradients", "text json csv", td__show_gradients_print, td__show_gradients_draw,
-    NO_MEMORY },
-  { "findings", "text json csv", td__show_findings_print, td__show_findings_draw, NO_MEMORY },
-  { "ridge", "text json csv", td__show_ridge_print, td__show_ridge_draw, NO_MEMORY },
+    OVER_RUN | NO_MEMORY },
+  { "findings", "text json csv", td__show_findings_print, td__show_findings_draw,
+    OVER_RUN | NO_MEMORY },
+  { "ridge", "text json csv", td__show_ridge_print, td__show_ridge_draw, OVER_RUN | NO_MEMORY },
   { "schedule", "text json csv", NULL, td__show_schedule_draw, 0, td__show_schedule_write },
   { "explain", "text json csv", td__show_explain_print, td__show_explain_draw },
   { "timeline", "text json csv", NULL, td__show_timeline_draw, NO_MEMORY,
@@ -296,6 +302,12 @@ set_newest (Show *s, const char *value)
 }
 
 static gboolean
+set_range (Show *s, const char *value)
+{
+  return td_range_parse_pair (value, &s->range);
+}
+
+static gboolean
 set_rules (Show *s, const char *value)
 {
   s->rules = value;
@@ -337,6 +349,7 @@ static const struct
   { "--schedule", set_schedule, "a number from 1 on" },
   { "--by", set_by, "holder, site, time or bytes" },
   { "--newest", set_newest, "a number from 1 to 10000" },
+  { "--range", set_range, "A:B, A:, :B or a number" },
   { "--rules", set_rules, "rules" },
 };
 
@@ -431,6 +444,40 @@ say_empty (const Show *s, GError **error)
                                                                         : "no iteration on it");
 }
 
+/* The newest of the range that can be shown whole; else its last. */
+static gint64
+find_newest (const Show *s, TdRange run)
+{
+  TdTapeSummaries all = td_tape_reader_summaries (s->reader);
+
+  for (guint i = all.n; i-- > 0;)
+    if (td_range_has (s->range, (gint64)all.rows[i].number)
+        && !(all.rows[i].flags & (TD_TAPE_ITERATION_PARTIAL | TD_TAPE_ITERATION_OUTSIDE))
+        && td_tape_reader_stored (s->reader, i))
+      return (gint64)all.rows[i].number;
+  return MIN (s->range.end, run.end) - 1;
+}
+
+/* Of a tape without iterations the view says so. */
+static gboolean
+narrow (Show *s, GError **error)
+{
+  TdRange run = td_session_get_run (s->session);
+  g_autofree char *words = td_range_describe (s->range), *there = td_range_describe (run);
+
+  if (td_range_is_all (s->range) || td_range_is_all (run))
+    return TRUE;
+  if (s->range.first >= run.end || s->range.end <= run.first)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: nothing of %s: it has %s", s->tape,
+                 words, there);
+  else if (s->iteration >= 0 && !td_range_has (s->range, s->iteration))
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                 "--iteration %" G_GINT64_FORMAT " is none of %s", s->iteration, words);
+  else if (s->iteration < 0)
+    s->iteration = find_newest (s, run);
+  return *error == NULL;
+}
+
 static gboolean
 load (Show *s, const View *view, GError **error)
 {
@@ -449,6 +496,8 @@ load (Show *s, const View *view, GError **error)
   s->reader = td_session_get_reader (s->session);
   if (view->flags & NO_MEMORY)
     td_tape_reader_skip_memory (s->reader, true);
+  if (!narrow (s, error))
+    return FALSE;
   if (s->iteration < 0)
     s->iteration = td_session_get_last_complete (s->session);
   if (s->iteration < 0) /* it ended, or still is, in its first iteration */
@@ -479,7 +528,8 @@ load (Show *s, const View *view, GError **error)
                             .event = s->event,
                             .head = -1,
                             .selected = &s->key,
-                            .n_selected = s->node != NULL };
+                            .n_selected = s->node != NULL,
+                            .range = s->range };
   return TRUE;
 }
 
@@ -540,6 +590,9 @@ td_viz_show (int argc, char **argv)
   if (!td__show_by_fits (&s))
     return td__viz_trouble ("show: --by %s is not for the view %s; try tapedeck show --help",
                             s.by_given, s.view);
+  if (!td_range_is_all (s.range) && !(view->flags & OVER_RUN))
+    return td__viz_trouble ("show: --range is not for the view %s, which is of one iteration",
+                            s.view);
   if (!load (&s, view, &error))
     status = td__viz_trouble ("%s", error->message);
   else if (!write_view (&s, view, &error))

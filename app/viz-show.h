@@ -18,6 +18,7 @@ typedef struct
   gint event, fold, width, height, schedule, newest;
   double scale;
   gboolean fold_given, discarded;
+  TdRange range; /* of iterations, of views over the run; empty: all */
   TdHoldersBy by;
   TdFlameSize flame_by;
   const char *by_given; /* NULL: nothing was */

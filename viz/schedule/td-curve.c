@@ -336,7 +336,7 @@ td_curves_range (const TdCurves *curves, guint curve, guint first, guint end, do
 }
 
 char *
-td_curves_print (const TdCurves *curves, const char *format)
+td_curves_print (const TdCurves *curves, TdRange range, const char *format)
 {
   GString *out = g_string_new (NULL);
   gboolean json = g_str_equal (format, "json"), csv = g_str_equal (format, "csv");
@@ -365,6 +365,8 @@ td_curves_print (const TdCurves *curves, const char *format)
           char text[G_ASCII_DTOSTR_BUF_SIZE];
 
           td_curves_get (curves, i, k, &iteration, &value);
+          if (!td_range_has (range, iteration))
+            continue;
           g_ascii_formatd (text, sizeof text, "%.9g", value);
           if (json)
             {

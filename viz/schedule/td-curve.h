@@ -47,7 +47,7 @@ guint td_curves_range (const TdCurves *curves, guint curve, guint first, guint e
 /** Draw the curves over iterations with a legend. */
 TdScene *td_curves_scene (const TdCurves *curves, const TdPanelView *view);
 /** format: "text", "csv" or "json". Owner: the caller. */
-char *td_curves_print (const TdCurves *curves, const char *format);
+char *td_curves_print (const TdCurves *curves, TdRange range, const char *format);
 
 /* The deck's strips. Both have axes: td_scene_axis_value turns x into an iteration or an event.
  */

@@ -62,6 +62,25 @@ td_range_parse (const char *text, TdRange *range)
   return TRUE;
 }
 
+gboolean
+td_range_parse_pair (const char *text, TdRange *range)
+{
+  gsize n = strcspn (text, ":");
+  const char *after = text[n] ? text + n + 1 : "";
+  gint64 first = 0, last = G_MAXINT64 - 1;
+
+  *range = (TdRange){ 0, 0 };
+  if (*text == '\0' || (n > 0 && !read_number (text, n, &first))
+      || (*after && !read_number (after, strlen (after), &last)))
+    return FALSE;
+  if (text[n] == '\0')
+    last = first;
+  if (last < first)
+    return FALSE;
+  *range = (TdRange){ first, last + 1 };
+  return TRUE;
+}
+
 char *
 td_range_describe (TdRange range)
 {

@@ -25,6 +25,8 @@ gboolean td_range_equal (TdRange a, TdRange b);
 void td_range_find (TdRange range, const TdTapeSummaries *summaries, guint *from, guint *to);
 /** Read "10..40", both of them in it, or "" for the whole run. FALSE: it is neither. */
 gboolean td_range_parse (const char *text, TdRange *range);
+/** Read "10:40", both of them in it, "10:", ":40", ":" or "10". FALSE: it is none of these. */
+gboolean td_range_parse_pair (const char *text, TdRange *range);
 /** Return "iterations 10 to 40", "iteration 7", or "all iterations". Owner: the caller. */
 char *td_range_describe (TdRange range);
 

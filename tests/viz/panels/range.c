@@ -62,6 +62,39 @@ range__is_read_and_described (void **state)
     }
 }
 
+/* As `tapedeck cat` takes them. */
+static void
+range__is_read_as_a_pair (void **state)
+{
+  static const struct
+  {
+    const char *text;
+    TdRange range; /* empty: it is none */
+  } cases[] = { { "10:40", { 10, 41 } },
+                { "7", { 7, 8 } },
+                { ":3", { 0, 4 } },
+                { "3:", { 3, G_MAXINT64 } },
+                { ":", { 0, G_MAXINT64 } },
+                { "", { 0, 0 } },
+                { "40:10", { 0, 0 } },
+                { "1:2:3", { 0, 0 } },
+                { "-1:2", { 0, 0 } },
+                { "1..2", { 0, 0 } },
+                { "a:b", { 0, 0 } },
+                { "1:x", { 0, 0 } },
+                { "1:9223372036854775807", { 0, 0 } } };
+
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      TdRange range;
+
+      assert_int_equal (td_range_parse_pair (cases[i].text, &range),
+                        !td_range_is_all (cases[i].range));
+      assert_int_equal (range.first, cases[i].range.first);
+      assert_int_equal (range.end, cases[i].range.end);
+    }
+}
+
 static void
 range__of_nothing_is_the_whole_run (void **state)
 {
@@ -274,6 +307,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (range__is_read_and_described),
+    td_test (range__is_read_as_a_pair),
     td_test (range__of_nothing_is_the_whole_run),
     td_test (range__finds_summaries_over_a_count_that_began_anew),
     td_test (range__of_memory_has_the_peaks_of_a_recount),

@@ -393,6 +393,51 @@ show__gradients_are_of_the_whole_run_or_of_the_newest (void **state)
   td_test_child_clear (&c);
 }
 
+/* What the views over the run print of a range is what they print of it in the whole. */
+static void
+show__range_narrows_the_views_over_the_run (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  const char *tape = lenet (&o);
+  TdTestChild c = TD_TEST_RUN (viz (), "show", tape, "--view", "curves", "--format", "csv",
+                               "--range", "5:8");
+  TdTestChild all = TD_TEST_RUN (viz (), "show", tape, "--view", "curves", "--format", "csv");
+  g_auto (GStrv) lines = g_strsplit (g_strchomp (c.out), "\n", -1);
+  guint n = 0;
+
+  assert_child_status (c, 0);
+  assert_child_status (all, 0);
+  for (guint i = 1; lines[i]; i++, n++)
+    {
+      const char *comma = strchr (lines[i], ',');
+
+      assert_non_null (comma);
+      assert_in_range (atoi (comma + 1), 5, 8);
+      assert_contains (all.out, lines[i]);
+    }
+  assert_true (n >= 4 && n % 4 == 0);
+  td_test_child_clear (&c);
+  td_test_child_clear (&all);
+  c = TD_TEST_RUN (viz (), "show", tape, "--view", "gradients", "--format", "csv", "--range",
+                   "5:8");
+  assert_child_status (c, 0);
+  assert_true (g_str_has_prefix (c.out, "parameter,5,6,7,8\n"));
+  td_test_child_clear (&c);
+  c = TD_TEST_RUN (viz (), "show", tape, "--view", "gradients", "--range", "900:901");
+  assert_child_status (c, 2);
+  assert_contains (c.err, "nothing of iterations 900 to 901: it has iterations 0 to 39");
+  td_test_child_clear (&c);
+  c = TD_TEST_RUN (viz (), "show", tape, "--view", "gradients", "--range", "5:8", "--iteration",
+                   "9");
+  assert_child_status (c, 2);
+  assert_contains (c.err, "--iteration 9 is none of iterations 5 to 8");
+  td_test_child_clear (&c);
+  c = TD_TEST_RUN (viz (), "show", tape, "--view", "graph", "--range", "5:8");
+  assert_child_status (c, 2);
+  assert_contains (c.err, "--range is not for the view graph");
+  td_test_child_clear (&c);
+}
+
 int
 main (void)
 {
@@ -404,6 +449,7 @@ main (void)
     td_test (show__refuses_in_one_line_with_status_2),
     td_test (diff__exit_status_says_same_or_different),
     td_test (show__gradients_are_of_the_whole_run_or_of_the_newest),
+    td_test (show__range_narrows_the_views_over_the_run),
     td_test (show__flame_adds_up_to_the_schedule),
     td_test (show__timeline_as_csv_has_the_copies_of_the_host),
     td_test (show__hostile_operation_name_is_escaped_everywhere),
