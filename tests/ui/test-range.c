@@ -507,6 +507,11 @@ look_at_panels (gint64 first, gint64 end)
   ui_test_do ("show-page", "debug");
   assert_axis (ui_test_panel_scene_view ("memory", "iterations"), (double)first, (double)end);
   assert_columns (ui_test_panel_scene_view ("gradients", "heatmap"), first, end);
+  ui_test_do ("show-page", "schedule");
+  g_autofree char *advice = td_scene_dump (
+      td_scene_view_get_scene (ui_test_panel_scene_view ("schedule", "advice")));
+  g_autofree char *all = g_strdup_printf ("%d iterations", (int)(end - first));
+  assert_contains (advice, all);
   ui_test_do ("show-page", "curves");
   ui_test_settle ();
   assert_axis (TD_SCENE_VIEW (ui_test_panel_page ("curves", "curves")), (double)first,

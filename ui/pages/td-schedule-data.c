@@ -83,10 +83,14 @@ td__schedule_get_staticness (TdScheduleData *data)
 {
   TdTapeReader *reader = td_page_get_reader (data->page);
   guint n = td_session_get_n_iterations (td_page_get_session (data->page));
-  if (reader && (!data->staticness || n > data->staticness_n + data->staticness_n / 10))
+  TdRange range = td_session_get_range (td_page_get_session (data->page));
+  if (reader
+      && (!data->staticness || !td_range_equal (data->staticness_range, range)
+          || n > data->staticness_n + data->staticness_n / 10))
     {
       g_clear_pointer (&data->staticness, td_staticness_free);
-      data->staticness = td_staticness_new (reader, NULL);
+      data->staticness = td_staticness_new_in (reader, range);
+      data->staticness_range = range;
       data->staticness_n = n;
     }
   return data->staticness;

@@ -28,7 +28,8 @@ typedef struct
   TdGantt *gantt;
   TdFlame *flame;
   TdStaticness *staticness;
-  guint staticness_n; /* iterations there were when it was made */
+  guint staticness_n;       /* iterations there were when it was made */
+  TdRange staticness_range; /* that it is of */
 
   guint function_id, schedule_id; /* chosen of static functions; 0: the busiest, its last */
   gboolean picking;               /* the selection is being set from a row */

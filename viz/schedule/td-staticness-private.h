@@ -37,6 +37,7 @@ typedef struct
   TdStaticness *s;
   TdTapeReader *reader;
   TdIteration *loaded; /* the caller has it; NULL: none */
+  TdRange range;       /* of iterations that are looked at */
   GArray *units;       /* TdStaticUnit, by their first iteration */
   GArray *rows;        /* guint32: summaries of whole iterations, in order */
   GArray *unit_of;     /* guint32: unit of each of them */

@@ -68,7 +68,7 @@ collect_units (TdStaticScan *scan)
       guint64 *print = g_hash_table_lookup (by_id, GUINT_TO_POINTER (row->structure));
       guint32 unit;
 
-      if (!is_whole (row))
+      if (!is_whole (row) || !td_range_has (scan->range, (gint64)row->number))
         continue;
       unit = print ? GPOINTER_TO_UINT (g_hash_table_lookup (known, print)) : 0;
       if (unit == 0)
@@ -689,14 +689,15 @@ count_equal (TdStaticScan *scan)
   scan->s->n_ran = (guint64)(number_of (scan, n - 1) - number_of (scan, 0)) + 1;
 }
 
-TdStaticness *
-td_staticness_new (TdTapeReader *reader, TdIteration *loaded)
+static TdStaticness *
+look_at_all (TdTapeReader *reader, TdIteration *loaded, TdRange range)
 {
   TdStaticness *s = g_new0 (TdStaticness, 1);
   TdStaticScan scan
       = { .s = s,
           .reader = reader,
           .loaded = loaded,
+          .range = range,
           .units = g_array_new (FALSE, TRUE, sizeof (TdStaticUnit)),
           .rows = g_array_new (FALSE, FALSE, sizeof (guint32)),
           .unit_of = g_array_new (FALSE, FALSE, sizeof (guint32)),
@@ -738,6 +739,18 @@ td_staticness_new (TdTapeReader *reader, TdIteration *loaded)
   g_ptr_array_unref (scan.sizes);
   g_ptr_array_unref (scan.newest);
   return s;
+}
+
+TdStaticness *
+td_staticness_new (TdTapeReader *reader, TdIteration *loaded)
+{
+  return look_at_all (reader, loaded, (TdRange){ 0, 0 });
+}
+
+TdStaticness *
+td_staticness_new_in (TdTapeReader *reader, TdRange range)
+{
+  return look_at_all (reader, NULL, range);
 }
 
 void

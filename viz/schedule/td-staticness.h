@@ -11,6 +11,7 @@
 
 #include "scene/td-json.h"
 #include "tape/td-iteration.h"
+#include "tape/td-range.h"
 #include "td-tape-reader.h"
 
 G_BEGIN_DECLS
@@ -97,6 +98,8 @@ typedef struct
  * that it is not loaded again; NULL: none. Owner: the caller. Sync: for the thread of the
  * reader. */
 TdStaticness *td_staticness_new (TdTapeReader *reader, TdIteration *loaded);
+/** The same of the iterations of a range, as if there were no others. */
+TdStaticness *td_staticness_new_in (TdTapeReader *reader, TdRange range);
 void td_staticness_free (TdStaticness *self);
 /** Return the word of a verdict: "static", "settled", "sizes", "several", "once", "dynamic". */
 const char *td_static_verdict_name (TdStaticVerdict verdict);

@@ -240,6 +240,31 @@ gain__is_what_a_recount_of_the_tape_gives (void **state)
   td_tape_reader_free (r);
 }
 
+/* What changes outside of the range is not known in it. */
+static void
+advice__of_a_range_is_of_its_iterations_only (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  const char *tape = td_test_tmp ("lenet.tdtape");
+
+  o.extra_relu_at = 30;
+  lenet_tape_write (tape, &o);
+  TdTapeReader *r = open_tape (tape);
+  g_autoptr (TdStaticness) before = td_staticness_new_in (r, (TdRange){ 5, 30 });
+  g_autoptr (TdStaticness) with = td_staticness_new_in (r, (TdRange){ 25, 31 });
+
+  assert_int_equal (before->n_iterations, 25);
+  assert_int_equal (before->n_equal, 25);
+  assert_int_equal (before->equal_since, 5);
+  assert_int_equal (before->n_structures, 1);
+  assert_int_equal (function_of (before, "")->verdict, TD_STATIC_ALWAYS);
+  assert_int_equal (with->n_iterations, 6);
+  assert_int_equal (with->n_structures, 2);
+  assert_int_equal (with->n_equal, 1);
+  assert_int_equal (function_of (with, "")->compared, 29);
+  td_tape_reader_free (r);
+}
+
 static void
 function__that_changed_once_and_came_back_is_several (void **state)
 {
@@ -337,6 +362,7 @@ main (void)
     td_test (sizes__that_come_again_are_a_schedule_each),
     td_test (attributes__that_change_are_said_to_make_new_schedules),
     td_test (gain__is_what_a_recount_of_the_tape_gives),
+    td_test (advice__of_a_range_is_of_its_iterations_only),
     td_test (function__that_changed_once_and_came_back_is_several),
     td_test (equal__counts_what_ran_and_not_what_is_stored),
     td_test (advice__waits_for_a_second_iteration),
