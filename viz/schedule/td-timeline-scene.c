@@ -12,7 +12,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include <math.h>
-#include <string.h>
 
 #include "tape/td-devices.h"
 #include "td-gaps.h"
