@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "graph.h"
 
+#include "../serial/onnx-fields.h"
 #include "compute/core/core.h"
 #include "host-memory.h"
 
@@ -11,69 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fields of onnx.proto3. */
-enum
-{
-  MODEL_IR_VERSION = 1,
-  MODEL_GRAPH = 7,
-  MODEL_OPSET = 8,
-  OPSET_DOMAIN = 1,
-  OPSET_VERSION = 2,
-  GRAPH_NODE = 1,
-  GRAPH_NAME = 2,
-  GRAPH_INITIALIZER = 5,
-  GRAPH_INPUT = 11,
-  GRAPH_OUTPUT = 12,
-  GRAPH_SPARSE = 15,
-  NODE_INPUT = 1,
-  NODE_OUTPUT = 2,
-  NODE_NAME = 3,
-  NODE_TYPE = 4,
-  NODE_ATTRIBUTE = 5,
-  NODE_DOMAIN = 7,
-  ATTRIBUTE_NAME = 1,
-  ATTRIBUTE_F = 2,
-  ATTRIBUTE_I = 3,
-  ATTRIBUTE_S = 4,
-  ATTRIBUTE_T = 5,
-  ATTRIBUTE_G = 6,
-  ATTRIBUTE_FLOATS = 7,
-  ATTRIBUTE_INTS = 8,
-  ATTRIBUTE_STRINGS = 9,
-  TENSOR_DIMS = 1,
-  TENSOR_TYPE = 2,
-  TENSOR_FLOATS = 4,
-  TENSOR_INTS = 5,
-  TENSOR_LONGS = 7,
-  TENSOR_NAME = 8,
-  TENSOR_RAW = 9,
-  TENSOR_DOUBLES = 10,
-  TENSOR_EXTERNAL = 13,
-  TENSOR_LOCATION = 14,
-  ENTRY_KEY = 1,
-  ENTRY_VALUE = 2,
-  VALUE_NAME = 1,
-  VALUE_TYPE = 2,
-  TYPE_TENSOR = 1,
-  TYPE_ELEMENT = 1,
-  TYPE_SHAPE = 2,
-  SHAPE_DIM = 1,
-  DIM_VALUE = 1,
-  DIM_SYMBOL = 2
-};
 enum
 {
   MOST_PARTS = 1000000 /* nodes, initializers */
 };
 
-static const int dtypes[]
-    = { [1] = TD_F32 + 1,  [2] = TD_U8 + 1,   [6] = TD_I32 + 1,  [7] = TD_I64 + 1,
-        [9] = TD_BOOL + 1, [10] = TD_F16 + 1, [11] = TD_F64 + 1, [16] = TD_BF16 + 1 };
-
 int
 td__onnx_dtype_of (int64_t type)
 {
-  return type > 0 && type < TD_ARRAY_LENGTH (dtypes) ? dtypes[type] - 1 : -1;
+  for (int dtype = 0; dtype < TD__N_DTYPES; dtype++)
+    if (td__onnx_dtype (dtype) == type)
+      return dtype;
+  return -1;
 }
 
 typedef struct

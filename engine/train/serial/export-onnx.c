@@ -1,51 +1,13 @@
 /* A schedule as an ONNX model: names, constants, inputs and outputs.
  *
  * SPDX-License-Identifier: MIT */
+#include "onnx-fields.h"
 #include "onnx.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Fields of onnx.proto3. */
-enum
-{
-  MODEL_IR_VERSION = 1,
-  MODEL_PRODUCER = 2,
-  MODEL_PRODUCER_VERSION = 3,
-  MODEL_DOC = 6,
-  MODEL_GRAPH = 7,
-  MODEL_OPSET = 8,
-  OPSET_DOMAIN = 1,
-  OPSET_VERSION = 2,
-  GRAPH_NODE = 1,
-  GRAPH_NAME = 2,
-  GRAPH_INITIALIZER = 5,
-  GRAPH_INPUT = 11,
-  GRAPH_OUTPUT = 12,
-  NODE_INPUT = 1,
-  NODE_OUTPUT = 2,
-  NODE_TYPE = 4,
-  NODE_ATTRIBUTE = 5,
-  NODE_DOMAIN = 7,
-  ATTRIBUTE_NAME = 1,
-  ATTRIBUTE_F = 2,
-  ATTRIBUTE_I = 3,
-  ATTRIBUTE_S = 4,
-  ATTRIBUTE_INTS = 8,
-  ATTRIBUTE_TYPE = 20,
-  TENSOR_DIMS = 1,
-  TENSOR_TYPE = 2,
-  TENSOR_NAME = 8,
-  TENSOR_RAW = 9,
-  VALUE_NAME = 1,
-  VALUE_TYPE = 2,
-  TYPE_TENSOR = 1,
-  TYPE_ELEMENT = 1,
-  TYPE_SHAPE = 2,
-  SHAPE_DIM = 1,
-  DIM_VALUE = 1
-};
 enum
 {
   KIND_FLOAT = 1,

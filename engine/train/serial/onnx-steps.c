@@ -2,6 +2,7 @@
  * enough. What ONNX does not have is written under the domain org.tapedeck with its attributes.
  *
  * SPDX-License-Identifier: MIT */
+#include "onnx-fields.h"
 #include "onnx.h"
 #include "host-memory.h"
 

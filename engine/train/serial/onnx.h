@@ -39,6 +39,5 @@ const char *td__onnx_constant_number (TdOnnx *o, double value, TdDtype dtype, ch
                                       size_t size);
 /** A new name. */
 const char *td__onnx_made (TdOnnx *o, char *text, size_t size);
-int td__onnx_dtype (int dtype);
 /** Write the nodes of one step (onnx-steps.c). */
 void td__onnx_step (TdOnnx *o, const TdStep *step);

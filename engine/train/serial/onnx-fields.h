@@ -1,0 +1,61 @@
+/* Numbers of onnx.proto3 that are written and read: of fields, and of element types.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+enum
+{
+  MODEL_IR_VERSION = 1,
+  MODEL_PRODUCER = 2,
+  MODEL_PRODUCER_VERSION = 3,
+  MODEL_DOC = 6,
+  MODEL_GRAPH = 7,
+  MODEL_OPSET = 8,
+  OPSET_DOMAIN = 1,
+  OPSET_VERSION = 2,
+  GRAPH_NODE = 1,
+  GRAPH_NAME = 2,
+  GRAPH_INITIALIZER = 5,
+  GRAPH_INPUT = 11,
+  GRAPH_OUTPUT = 12,
+  GRAPH_SPARSE = 15,
+  NODE_INPUT = 1,
+  NODE_OUTPUT = 2,
+  NODE_NAME = 3,
+  NODE_TYPE = 4,
+  NODE_ATTRIBUTE = 5,
+  NODE_DOMAIN = 7,
+  ATTRIBUTE_NAME = 1,
+  ATTRIBUTE_F = 2,
+  ATTRIBUTE_I = 3,
+  ATTRIBUTE_S = 4,
+  ATTRIBUTE_T = 5,
+  ATTRIBUTE_G = 6,
+  ATTRIBUTE_FLOATS = 7,
+  ATTRIBUTE_INTS = 8,
+  ATTRIBUTE_STRINGS = 9,
+  ATTRIBUTE_TYPE = 20,
+  TENSOR_DIMS = 1,
+  TENSOR_TYPE = 2,
+  TENSOR_FLOATS = 4,
+  TENSOR_INTS = 5,
+  TENSOR_LONGS = 7,
+  TENSOR_NAME = 8,
+  TENSOR_RAW = 9,
+  TENSOR_DOUBLES = 10,
+  TENSOR_EXTERNAL = 13,
+  TENSOR_LOCATION = 14,
+  ENTRY_KEY = 1,
+  ENTRY_VALUE = 2,
+  VALUE_NAME = 1,
+  VALUE_TYPE = 2,
+  TYPE_TENSOR = 1,
+  TYPE_ELEMENT = 1,
+  TYPE_SHAPE = 2,
+  SHAPE_DIM = 1,
+  DIM_VALUE = 1,
+  DIM_SYMBOL = 2
+};
+
+/** The number of a dtype. */
+int td__onnx_dtype (int dtype);
