@@ -87,6 +87,7 @@ ROWS = [
     ("Clip", (7,), [f(3, 4)], {"min": -0.5, "max": 0.25}),
     ("Clip", (11, 13), [f(3, 4), G(np.float32(-0.5)), G(np.float32(0.25))], {}),
     ("Clip", (11, 13), [f(3, 4), None, G(np.float32(0.25))], {}),
+    ("Clip", (13,), [f(3, 4), G(np.float32(2)), G(np.float32(1))], {}),
     *[(op, ALL, [f(2, 3, 4), f(3, 1)], {}) for op in ("Add", "Sub", "Mul", "Div")],
     *[(op, ALL, [f(2, 3), G(np.float32(1.7))], {}) for op in ("Add", "Sub", "Mul", "Div")],
     *[(op, ALL, [G(np.float32(1.7)), f(2, 3)], {}) for op in ("Add", "Sub", "Mul", "Div")],
@@ -109,6 +110,10 @@ ROWS = [
     *[(op, (18, 21), [positive(2, 3, 4), sizes(-1)], {"keepdims": 0}) for op in
       ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
        "ReduceMin", "ReduceProd", "ReduceSumSquare")],
+    *[(op, (13, 18), [np.array(3, np.float32)], {"keepdims": k}) for k in (0, 1) for op in
+      ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare")],
+    *[(op, (18,), [G(np.array([[1, 7], [5, 2], [3, 4]], np.int64)), sizes(*axes)], {"keepdims": k})
+      for op in ("ReduceMax", "ReduceMin", "ReduceProd") for k in (0, 1) for axes in ((0,), (1,), (0, 1))],
     ("ReduceSum", (7, 11), [f(2, 3, 4)], {"axes": [1], "keepdims": 0}),
     ("ReduceSum", NEW, [f(2, 3, 4), sizes(0, -1)], {}), ("ReduceSum", NEW, [f(2, 3, 4)], {}),
     ("ReduceSum", NEW, [f(2, 3, 4), sizes()], {"noop_with_empty_axes": 1}),
@@ -145,6 +150,7 @@ ROWS = [
     ("Slice", (10, 13), [f(4, 5), sizes(1), sizes(2**63 - 1), sizes(1), sizes(2)], {}),
     ("Slice", (10, 13), [f(4, 5), sizes(-1, 4), sizes(-(2**63), 0), sizes(0, 1), sizes(-1, -2)], {}),
     ("Slice", (10, 13), [f(4, 5), sizes(0), sizes(2)], {}),
+    ("Slice", (10, 13), [f(5), sizes(-9), sizes(-100), sizes(0), sizes(-1)], {}),
     ("Pad", (7,), [f(2, 3)], {"pads": [0, 1, 2, 0], "value": 1.5}),
     *[("Pad", (11, 13), [f(4, 5), sizes(1, 0, 2, 1)], {"mode": mode}) for mode in ("constant", "reflect", "edge")],
     ("Pad", (11, 13), [f(4, 5), sizes(1, -1, 0, -2), G(np.float32(2))], {}),

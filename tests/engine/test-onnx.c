@@ -5,6 +5,7 @@
 #include "fixture.h"
 #include "onnx-file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,7 +300,7 @@ onnx__names_that_meet_get_numbers (void **state)
   onnx_node (&f, "s", "Sum", NULL, "x l/W l//W l layer.0.weight fixed", "y", NULL, 0);
   onnx_output (&f, "y");
   onnx_write (&f, td_test_tmp ("names.onnx"));
-  link = td_onnx_load (td_test_tmp ("names.onnx"), .fixed = "none,fixed");
+  link = td_onnx_load (td_test_tmp ("names.onnx"), .fixed = "fixed");
   assert_string_equal (param_keys (link), "l_2 layer.0.weight l/W l/W_2 ");
   assert_false (td_poisoned (td_link_param (link, "fixed"))); /* a persistent */
   TD_SCOPE ("call")
@@ -408,6 +409,96 @@ onnx__arrays_that_lie_are_refused (void **state)
   refused (&f, TD_ERR_ARG, "initializer v: its element type is not one of ");
 }
 
+/* An attribute of another type, a word that nobody knows, a list of names with one that is
+ * none: nothing of it is passed over. */
+static void
+onnx__what_is_asked_for_wrongly_is_refused (void **state)
+{
+  OnnxFile f;
+
+  (void)state;
+  sum_model (&f);
+  onnx_node (&f, "n", "Softmax", NULL, "y", "u", "axis", 0);
+  onnx_write (&f, td_test_tmp ("good.onnx"));
+  td_onnx_load (td_test_tmp ("good.onnx"), .fixed = "w");
+  assert_null (td_error ());
+  td_onnx_load (td_test_tmp ("good.onnx"), .fixed = "w, v");
+  assert_says (said_once (TD_ERR_ARG), "fixed: no initializer is called \" v\"");
+  sum_model (&f);
+  onnx_node (&f, "n", "LeakyRelu", NULL, "y", "u", "alpha", 1);
+  refused (&f, TD_ERR_ARG, "attribute alpha of another type of LeakyRelu (node n)");
+  sum_model (&f);
+  onnx_node (&f, "n", "MaxPool", NULL, "y", "u", "auto_pad", 1);
+  refused (&f, TD_ERR_ARG, "attribute auto_pad of another type of MaxPool (node n)");
+  sum_model (&f);
+  onnx_external (&f, "v", two, 1, "w.bin", "abc");
+  refused (&f, TD_ERR_ARG, "initializer v: its offset outside is no number");
+}
+
+/* Whether a node that says that it trains does so is the program's to say. */
+static void
+onnx__nodes_that_train_want_the_option (void **state)
+{
+  static const char yes = 1;
+  OnnxFile f;
+
+  (void)state;
+  for (int k = 0; k < 2; k++)
+    {
+      sum_model (&f);
+      onnx_initializer (&f, "t", 9, NULL, 0, &yes, 1);
+      onnx_node (&f, "n", "Dropout", NULL, "y - t", "u", NULL, 0);
+      onnx_write (&f, td_test_tmp ("dropout.onnx"));
+      td_onnx_load (td_test_tmp ("dropout.onnx"), .train = k == 1);
+      if (k == 0)
+        assert_says (said_once (TD_ERR_ARG), "training_mode, without the option train, of ");
+      assert_null (td_error ());
+    }
+}
+
+/* Two layers whose equal arrays an exporter wrote once, some of them through Identity. */
+static void
+norms_model (OnnxFile *f)
+{
+  static const float ones[] = { 1, 1 }, zeros[] = { 0, 0 };
+
+  *f = (OnnxFile){ .opset = 14 };
+  onnx_input (f, "x", batch_of_2, 2);
+  onnx_initializer (f, "one", 1, two, 1, ones, sizeof ones);
+  onnx_initializer (f, "zero", 1, two, 1, zeros, sizeof zeros);
+  onnx_node (f, "same", "Identity", NULL, "one", "also_one", NULL, 0);
+  onnx_node (f, "bn1", "BatchNormalization", NULL, "x one zero zero one", "h", NULL, 0);
+  onnx_node (f, "bn2", "BatchNormalization", NULL, "h one zero zero also_one", "y", NULL, 0);
+  onnx_output (f, "y");
+}
+
+/* Each normalizes: what the first keeps of its batch is not the scale of the second. */
+static void
+onnx__statistics_are_each_layer_s_own (void **state)
+{
+  const float x[] = { 1, 2, 3, 4, 5, 7, 9, 11 };
+  float y[8], scale[2];
+  OnnxFile f;
+  TdLink *link;
+
+  (void)state;
+  norms_model (&f);
+  onnx_write (&f, td_test_tmp ("norms.onnx"));
+  link = td_onnx_load (td_test_tmp ("norms.onnx"), .train = true);
+  for (int k = 0; k < 2; k++)
+    TD_SCOPE ("call")
+      {
+        TdVar *out = td_link (link, td_tensor (TD_F32, TD_SHAPE (4, 2), x));
+
+        td_read (out, y, sizeof y);
+        td_backward (td_sum (out), 0);
+      }
+  assert_null (td_error ());
+  assert_true (fabsf (y[0] + 1.18321F) < 1e-4F && fabsf (y[6] - 1.52127F) < 1e-4F);
+  td_read (td_link_param (link, "one"), scale, sizeof scale);
+  assert_true (scale[0] == 1 && scale[1] == 1);
+}
+
 static void
 onnx__data_outside_stays_in_the_folder (void **state)
 {
@@ -430,6 +521,10 @@ onnx__data_outside_stays_in_the_folder (void **state)
   sum_model (&f);
   onnx_external (&f, "v", two, 1, "w.bin", "8");
   refused (&f, TD_ERR_IO, "initializer v in w.bin: the file is shorter than that");
+  assert_int_equal (symlink ("/etc/passwd", td_test_tmp ("out.bin")), 0);
+  sum_model (&f);
+  onnx_external (&f, "v", two, 1, "out.bin", "0");
+  refused (&f, TD_ERR_IO, "leaves the model's folder");
   f = (OnnxFile){ .opset = 13 };
   onnx_input (&f, "x", batch_of_2, 2);
   onnx_external (&f, "v", two, 1, "w.bin", "4");
@@ -499,6 +594,9 @@ main (void)
     engine_test (onnx__graphs_that_make_no_sense_are_refused),
     engine_test (onnx__everything_that_is_not_there_is_listed),
     engine_test (onnx__arrays_that_lie_are_refused),
+    engine_test (onnx__what_is_asked_for_wrongly_is_refused),
+    engine_test (onnx__nodes_that_train_want_the_option),
+    engine_test (onnx__statistics_are_each_layer_s_own),
     engine_test (onnx__data_outside_stays_in_the_folder),
     engine_test (onnx__every_shorter_file_is_refused_with_one_line),
     engine_test (onnx__an_error_of_a_call_names_the_node),

@@ -25,6 +25,24 @@ stays (const char *path)
     }
 }
 
+/* Does a link lead out of the folder, whose name has `n` bytes?  What is not there does not. */
+static bool
+leaves (const char *file, size_t n)
+{
+  char *folder = n > 0 ? strndup (file, n) : strdup ("."), *inside, *root;
+  bool out;
+
+  root = folder != NULL ? realpath (folder, NULL) : NULL;
+  inside = realpath (file, NULL);
+  n = root != NULL ? strlen (root) : 0;
+  out = root != NULL && inside != NULL && strcmp (root, "/") != 0
+        && (strncmp (root, inside, n) != 0 || inside[n] != '/');
+  free (folder);
+  free (root);
+  free (inside);
+  return out;
+}
+
 static const char *
 read_one (TdOnnxGraph *g, const char *path, TdOnnxTensor *t)
 {
@@ -42,6 +60,8 @@ read_one (TdOnnxGraph *g, const char *path, TdOnnxTensor *t)
   file = td__onnx_alloc (&g->arena, folder + strlen (t->location) + 1, 1);
   memcpy (file, path, folder);
   strcpy (file + folder, t->location);
+  if (leaves (file, folder))
+    return "its data lies in a path that leaves the model's folder";
   t->external = td__read_file_part (file, t->offset, need, &why);
   t->elements = t->external;
   t->bytes = need;

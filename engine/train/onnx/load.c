@@ -11,6 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Is the name in a list with commas? */
+static bool
+is_listed (const char *list, const char *name)
+{
+  const size_t n = strlen (name);
+
+  for (const char *at = list; at != NULL; at = strchr (at, ','))
+    {
+      at += *at == ',';
+      if (strncmp (at, name, n) == 0 && (at[n] == ',' || at[n] == '\0'))
+        return true;
+    }
+  return false;
+}
+
 /* --- what the file asks for and is not there --- */
 
 typedef struct
@@ -40,6 +55,43 @@ lack (Lacks *l, const char *format, ...)
     }
 }
 
+/* Attributes that are no integers; one name is of one kind wherever it is understood. */
+static const struct
+{
+  TdOnnxKind kind;
+  const char *names;
+} kinds[] = {
+  { TD_ONNX_FLOAT, "alpha,beta,bias,epsilon,extrapolation_value,gamma,max,min,momentum,ratio" },
+  { TD_ONNX_STRING, "approximate,auto_pad,coordinate_transformation_mode,direction,equation,"
+                    "mode,nearest_mode,reduction" },
+  { TD_ONNX_INTS, "axes,dilations,ends,kernel_shape,output_padding,output_shape,pads,perm,"
+                  "split,starts,strides" },
+};
+static const char integers[]
+    = "axis,batch_dims,ceil_mode,count_include_pad,exclude_outside,exclusive,fmod,group,"
+      "hidden_size,ignore_index,keepdims,layout,linear_before_reset,noop_with_empty_axes,"
+      "reverse,select_last_index,stash_type,to,training_mode,transA,transB,upper";
+
+/* Is it of another kind than it must be?  One that is empty has none. */
+static bool
+is_of_another_kind (const TdOnnxAttr *a)
+{
+  if (a->kind == 0)
+    return false;
+  for (int i = 0; i < TD_ARRAY_LENGTH (kinds); i++)
+    if (is_listed (kinds[i].names, a->name))
+      return a->kind != (int)kinds[i].kind;
+  return is_listed (integers, a->name) && a->kind != TD_ONNX_INT;
+}
+
+/* Is it one of a few words, and none of them? */
+static bool
+is_another_word (const TdOnnxAttr *a)
+{
+  return strcmp (a->name, "auto_pad") == 0
+         && !is_listed ("NOTSET,VALID,SAME_UPPER,SAME_LOWER", a->s);
+}
+
 /* Is the attribute among those of the row, and has the value that it must have? */
 static const char *
 attribute_lacks (const TdOnnxRow *row, const TdOnnxAttr *a)
@@ -52,7 +104,10 @@ attribute_lacks (const TdOnnxRow *row, const TdOnnxAttr *a)
       if (strncmp (at, a->name, n) != 0 || n == 0)
         continue;
       if (at[n] == ' ' || at[n] == '\0')
-        return a->kind == TD_ONNX_GRAPH ? "of a graph" : NULL;
+        return a->kind == TD_ONNX_GRAPH ? "of a graph"
+               : is_of_another_kind (a) ? "of another type"
+               : is_another_word (a)    ? "of this value"
+                                        : NULL;
       if (at[n] == '=')
         return a->kind == TD_ONNX_INT && a->i == strtol (at + n + 1, NULL, 10)
                    ? NULL
@@ -168,21 +223,6 @@ uses_of (const TdOnnxGraph *g)
                                                                  : USE_ARRAY;
       }
   return uses;
-}
-
-/* Is the name in a list with commas? */
-static bool
-is_listed (const char *list, const char *name)
-{
-  const size_t n = strlen (name);
-
-  for (const char *at = list; at != NULL; at = strchr (at, ','))
-    {
-      at += *at == ',';
-      if (strncmp (at, name, n) == 0 && (at[n] == ',' || at[n] == '\0'))
-        return true;
-    }
-  return false;
 }
 
 /* A name that is free in the link: the given one, or with a number behind. */
@@ -330,14 +370,89 @@ name_nodes (TdOnnxGraph *g)
     }
 }
 
+/* Every name of the option fixed is that of an initializer. */
+static bool
+fixed_are_there (const TdOnnxGraph *g, const char *fixed, const TdSite *site)
+{
+  for (const char *at = fixed; at != NULL && *at != '\0'; at += *at == ',')
+    {
+      const size_t n = strcspn (at, ",");
+      bool found = false;
+
+      for (int i = 0; i < g->n_givens && !found; i++)
+        found = g->givens[i].initializer && strlen (g->givens[i].tensor.name) == n
+                && strncmp (g->givens[i].tensor.name, at, n) == 0;
+      if (!found)
+        {
+          td__fail (TD_ERR_ARG, "td_onnx_load", site,
+                    "fixed: no initializer is called \"%.*s\"", (int)(n < 200 ? n : 200), at);
+          return false;
+        }
+      at += n;
+    }
+  return true;
+}
+
+/* What Identity nodes pass on as this value. */
+static int
+passed_on (const TdOnnxGraph *g, int value)
+{
+  for (int i = g->n_nodes - 1; i >= 0; i--)
+    if (g->nodes[i].n_out > 0 && g->nodes[i].out[0] == value)
+      {
+        if (strcmp (g->nodes[i].type, "Identity") != 0)
+          return value;
+        value = g->nodes[i].in[0];
+      }
+  return value;
+}
+
+/* Exporters write equal arrays once.  Training changes a mean and a variance while their nodes
+ * run, so that each node gets arrays of its own. */
+static void
+part_states (TdOnnxGraph *g)
+{
+  int n = g->n_givens, most = g->n_givens;
+  TdOnnxGiven *givens;
+
+  for (int i = 0; i < g->n_nodes; i++)
+    most += g->nodes[i].row->state != 0 ? g->nodes[i].n_in : 0;
+  if (most == n)
+    return;
+  givens = td__onnx_alloc (&g->arena, (size_t)most + 1, sizeof *givens);
+  memcpy (givens, g->givens, (size_t)n * sizeof *givens);
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int k = 0; k < g->nodes[i].n_in && k < 32; k++)
+      {
+        const int value = (g->nodes[i].row->state >> k & 1) != 0 && g->nodes[i].in[k] >= 0
+                              ? passed_on (g, g->nodes[i].in[k])
+                              : TD_ONNX_ABSENT;
+
+        for (int j = 0; j < g->n_givens && value != TD_ONNX_ABSENT; j++)
+          if (givens[j].value == value)
+            {
+              givens[n] = givens[j];
+              givens[n].tensor.external = NULL; /* is freed once */
+              givens[n].value = g->nodes[i].in[k] = g->n_values++;
+              n++;
+              break;
+            }
+      }
+  g->givens = givens;
+  g->n_givens = n;
+}
+
 static TdLink *
 build (TdOnnxGraph *g, const TdOnnxLoadOpt *options, const TdSite *site)
 {
   char name[120];
-  uint8_t *uses = uses_of (g);
+  uint8_t *uses;
   TdLink *link;
   bool ok;
 
+  if (options->train)
+    part_states (g);
+  uses = uses_of (g);
   root_name (g, options, name, sizeof name);
   link = td__onnx_link_new (name, site);
   ok = !link->inert;
@@ -347,7 +462,6 @@ build (TdOnnxGraph *g, const TdOnnxLoadOpt *options, const TdSite *site)
   free (uses);
   if (!ok)
     return link->inert ? link : td__link_abandon (link);
-  g->follows_train = options->train;
   g->refs++;
   td__onnx_link_fill (link, g);
   td__onnx_link_collect (link);
@@ -372,8 +486,9 @@ td_onnx_load_at (const char *path, TdOnnxLoadOpt options, const TdSite *site)
   else if (n > INT32_MAX)
     snprintf (why, sizeof why, "it is larger than 2 GB, which no ONNX model is");
   else if ((g = td__onnx_parse (bytes, n, why, sizeof why)) != NULL
-           && td__onnx_connect (g, why, sizeof why)
+           && (g->follows_train = options.train, true) && td__onnx_connect (g, why, sizeof why)
            && look_through (g, &options, path, site) == TD_OK
+           && fixed_are_there (g, options.fixed, site)
            && td__onnx_read_external (g, path, why, sizeof why))
     link = build (g, &options, site);
   if (why[0] != '\0')

@@ -433,7 +433,7 @@ const TdOnnxRow td__onnx_arrays[] = {
   { "Reshape", .from = 5, TWO, .read = 2, .attributes = "allowzero", .run = reshape },
   { "Shape", .from = 1, ONE, .attributes = "start end", .run = shape },
   { "Size", .from = 1, ONE, .run = size },
-  { "SpaceToDepth", .from = 1, ONE, .attributes = "blocksize", .run = space_to_depth },
+  { "SpaceToDepth", .from = 1, ONE, .attributes = "blocksize", .run = space_to_depth, .limits = "mode DCR" },
   { "Split", .from = 2, .to = 12, ONE, .most_out = -1, .attributes = "axis split", .run = split },
   { "Split", .from = 13, .least_in = 1, .most_in = 2, .most_out = -1, .read = 2, .attributes = "axis num_outputs",
     .run = split },

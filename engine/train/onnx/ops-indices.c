@@ -190,7 +190,8 @@ host_non_zero (TdOnnxRun *r)
 
 /* --- Slice --- */
 
-/* From, in steps, how many: of an axis, as NumPy does. */
+/* From, in steps, how many: of an axis.  Other than NumPy's, a start before the front is at the
+ * front also for steps back. */
 typedef struct
 {
   int64_t start, step, count;
@@ -204,7 +205,7 @@ cut_of (int64_t size, int64_t start, int64_t end, int64_t step)
 
   c.start += c.start < 0 ? size : 0;
   end += end < 0 ? size : 0;
-  c.start = c.start < low ? low : c.start > high ? high : c.start;
+  c.start = c.start < 0 ? 0 : c.start > high ? high : c.start;
   end = end < low ? low : end > high ? high : end;
   if (step > 0 && end > c.start)
     c.count = (end - c.start - 1) / step + 1;

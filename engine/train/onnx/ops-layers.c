@@ -62,6 +62,27 @@ padding (TdOnnxRun *r, Window *w)
   return !r->failed;
 }
 
+/* The window's sizes: those of the weights, and what is said; false after a failure. */
+static bool
+kernel_of (TdOnnxRun *r, const TdShape *weights, Window *w)
+{
+  const bool is_said = td__onnx_attr (r->node, "kernel_shape") != NULL;
+  int64_t said[MOST_AXES];
+
+  if (is_said && !numbers_of (r, "kernel_shape", w->n, 1, 1, said))
+    return false;
+  if (weights == NULL && !is_said)
+    td__run_fail (r, TD_ERR_ARG, "a kernel_shape expected");
+  for (int d = 0; d < w->n && !r->failed; d++)
+    {
+      w->ksize[d] = weights != NULL ? weights->dim[d + 2] : said[d];
+      if (is_said && said[d] != w->ksize[d])
+        td__run_fail (r, TD_ERR_SHAPE, "its kernel_shape has %lld, and the weights %lld",
+                      (long long)said[d], (long long)w->ksize[d]);
+    }
+  return !r->failed;
+}
+
 /* Sizes of what comes out; a window that would begin behind the end is none. */
 static bool
 window_of (TdOnnxRun *r, const TdShape *x, const TdShape *weights, Window *w)
@@ -73,12 +94,8 @@ window_of (TdOnnxRun *r, const TdShape *x, const TdShape *weights, Window *w)
       return false;
     }
   for (int d = 0; d < w->n; d++)
-    {
-      w->in[d] = x->dim[d + 2];
-      w->ksize[d] = weights != NULL ? weights->dim[d + 2] : 1;
-    }
-  if ((weights == NULL && !numbers_of (r, "kernel_shape", w->n, 1, 1, w->ksize))
-      || !numbers_of (r, "strides", w->n, 1, 1, w->stride)
+    w->in[d] = x->dim[d + 2];
+  if (!kernel_of (r, weights, w) || !numbers_of (r, "strides", w->n, 1, 1, w->stride)
       || !numbers_of (r, "dilations", w->n, 1, 1, w->dilate) || !padding (r, w))
     return false;
   for (int d = 0; d < w->n; d++)
@@ -247,13 +264,16 @@ conv_transpose (TdOnnxRun *r)
   for (int d = 0; d < w.n && (n == w.n || strncmp (automatic, "SAME", 4) == 0); d++)
     {
       const int64_t want = n == w.n ? sizes[d] : w.in[d] * w.stride[d];
-      const int64_t all
-          = w.stride[d] * (w.in[d] - 1) + more[d] + w.dilate[d] * (w.ksize[d] - 1) + 1 - want;
+      const int64_t reach
+          = w.stride[d] * (w.in[d] - 1) + more[d] + w.dilate[d] * (w.ksize[d] - 1) + 1;
+      const int64_t all = reach - want;
 
       w.before[d] = strcmp (automatic, "SAME_UPPER") == 0 ? all / 2 : all - all / 2;
       w.after[d] = all - w.before[d];
       if (all < 0)
-        td__run_fail (r, TD_ERR_SHAPE, "an output of %lld", (long long)want);
+        td__run_fail (r, TD_ERR_SHAPE,
+                      "an output of %lld on axis %d, where windows reach no further than %lld",
+                      (long long)want, d + 2, (long long)reach);
     }
   if (!r->failed)
     td__run_out (r, 0, deconvolved (r, &w, more));
@@ -538,6 +558,18 @@ local_response (TdOnnxRun *r)
     td__run_out (r, 0, td_local_response_normalization_ (td__run_var (r, 0), &o));
 }
 
+/* Whether a node that says so itself trains is the program's to say. */
+static const char *
+training_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
+{
+  bool trains = td__onnx_attr_int (n, "training_mode", 0) != 0;
+
+  for (int i = 0; i < g->n_givens && n->n_in > 2 && strcmp (n->type, "Dropout") == 0; i++)
+    if (g->givens[i].value == n->in[2] && g->givens[i].tensor.bytes == 1)
+      trains |= *(const char *)g->givens[i].tensor.elements != 0;
+  return trains && !g->follows_train ? "training_mode, without the option train," : NULL;
+}
+
 static void
 dropout (TdOnnxRun *r)
 {
@@ -574,19 +606,20 @@ const TdOnnxRow td__onnx_layers[] = {
   { "AveragePool", .from = 1, ONE, .attributes = WINDOW "ceil_mode count_include_pad", .run = average_pool,
     .limits = "no dilations" },
   { "BatchNormalization", .from = 6, .to = 6, .least_in = 5, .most_in = 5, .state = 24,
-    .attributes = "epsilon is_test=1 momentum spatial=1", .run = batch_normalization, .limits = "its first output only" },
+    .attributes = "epsilon is_test=1 momentum spatial=1", .run = batch_normalization, .limits = "spatial, its first output only" },
   { "BatchNormalization", .from = 7, .to = 8, .least_in = 5, .most_in = 5, .state = 24,
-    .attributes = "epsilon momentum spatial=1", .run = batch_normalization, .limits = "its first output only" },
+    .attributes = "epsilon momentum spatial=1", .run = batch_normalization, .limits = "spatial, its first output only" },
   { "BatchNormalization", .from = 9, .least_in = 5, .most_in = 5, .state = 24,
-    .attributes = "epsilon momentum training_mode=0", .run = batch_normalization,
-    .limits = "training_mode 0, and its first output only: training is the option train of td_onnx_load" },
+    .attributes = "epsilon momentum training_mode", .run = batch_normalization, .lacks = training_lacks,
+    .limits = "its first output only; training is the option train of td_onnx_load" },
   { "Conv", .from = 1, .least_in = 2, .most_in = 3, .attributes = WINDOW "group", .run = conv },
   { "ConvTranspose", .from = 1, .least_in = 2, .most_in = 3, .attributes = WINDOW "group output_padding output_shape",
-    .run = conv_transpose },
+    .run = conv_transpose, .limits = "no output larger than its windows reach" },
   { "Dropout", .from = 7, .to = 11, ONE, .attributes = "ratio", .run = dropout, .limits = "without its mask" },
   { "Dropout", .from = 12, .least_in = 1, .most_in = 3, .read = 6, .attributes = "seed", .run = dropout,
-    .limits = "without its mask; training is the option train of td_onnx_load" },
-  { "Einsum", .from = 12, .least_in = 1, .most_in = TD_MAX_DIMS, .attributes = "equation", .run = einsum },
+    .lacks = training_lacks, .limits = "without its mask; training is the option train of td_onnx_load" },
+  { "Einsum", .from = 12, .least_in = 1, .most_in = TD_MAX_DIMS, .attributes = "equation", .run = einsum,
+    .limits = "8 inputs at most; a size of 1 is not repeated" },
   { "Gemm", .from = 6, .to = 6, .least_in = 3, .most_in = 3, .attributes = "alpha beta broadcast transA transB",
     .run = gemm },
   { "Gemm", .from = 7, .least_in = 2, .most_in = 3, .attributes = "alpha beta transA transB", .run = gemm },

@@ -188,9 +188,9 @@ bound (TdOnnxRun *r, int i, const char *attribute, double otherwise)
 static void
 clip (TdOnnxRun *r)
 {
-  td__run_out (r, 0,
-               td_clip (td__run_var (r, 0), bound (r, 1, "min", -INFINITY),
-                        bound (r, 2, "max", INFINITY)));
+  const double least = bound (r, 1, "min", -INFINITY), most = bound (r, 2, "max", INFINITY);
+
+  td__run_out (r, 0, td_clip (td__run_var (r, 0), least < most ? least : most, most));
 }
 
 /* The slope lies under the last axes; before opset 7 one of one axis under the channels. */
@@ -380,44 +380,93 @@ reduce (TdOnnxRun *r)
 {
   TdVar *x = td__run_var (r, 0), *y;
   int axes[TD_MAX_DIMS], n;
-  bool whole;
+  bool whole, keeps = td__onnx_attr_int (r->node, "keepdims", 1) != 0;
 
   if (!td__run_axes (r, 1, "axes", td_ndim (x), axes, &n))
     return;
   whole = n == 0 && td__onnx_attr_int (r->node, "noop_with_empty_axes", 0) == 0;
+  if (whole && td_ndim (x) == 0) /* a scalar is the one element of an axis */
+    {
+      x = td_expand_dims (x, 0);
+      keeps = false;
+    }
   for (int d = 0; whole && d < td_ndim (x); d++)
     axes[n++] = d;
-  y = n == 0
-          ? x
-          : r->node->row->reduce (x, axes, n, td__onnx_attr_int (r->node, "keepdims", 1) != 0);
+  y = n == 0 ? x : r->node->row->reduce (x, axes, n, keeps);
   td__run_out (r, 0, y);
 }
 
-/* Sums and products of sizes, and the least and the most of them: of all. */
+/* The element of the result that each of x goes into; `*shape` becomes that of the result, with
+ * the axes that are reduced as 1. */
+static int64_t *
+places_of (TdOnnxRun *r, const TdShape *x, const bool *reduced, TdShape *shape)
+{
+  const int64_t n = td__size (x);
+  int64_t *places = td__onnx_alloc (&r->arena, (size_t)n + 1, sizeof *places),
+          index[TD_MAX_DIMS] = { 0 };
+
+  *shape = *x;
+  for (int d = 0; d < x->ndim; d++)
+    shape->dim[d] = reduced[d] ? 1 : x->dim[d];
+  for (int64_t k = 0; k < n; k++)
+    {
+      for (int d = 0; d < x->ndim; d++)
+        places[k] = places[k] * shape->dim[d] + (reduced[d] ? 0 : index[d]);
+      for (int d = x->ndim - 1; d >= 0 && ++index[d] == x->dim[d]; d--)
+        index[d] = 0;
+    }
+  return places;
+}
+
+/* Without the axes of size 1 that were reduced, where they are not kept. */
+static void
+drop_reduced (TdShape *shape, const bool *reduced)
+{
+  int kept = 0;
+
+  for (int d = 0; d < shape->ndim; d++)
+    if (!reduced[d])
+      shape->dim[kept++] = shape->dim[d];
+  shape->ndim = kept;
+}
+
+/* Sums and products of sizes, and the least and the most of them. */
 static const TdOnnxHost *
 host_reduce (TdOnnxRun *r)
 {
   const TdOnnxHost *h = td__run_known (r, 0);
   const TdOnnxHostOp *op = &r->node->row->numbers;
-  const bool keeps = td__onnx_attr_int (r->node, "keepdims", 1) != 0;
-  TdShape shape = { keeps ? h->shape.ndim : 0, { 0 } };
+  bool reduced[TD_MAX_DIMS] = { false };
   int axes[TD_MAX_DIMS], n;
+  int64_t *places, *first;
   TdOnnxHost *to;
+  TdShape shape;
 
-  if (!td__run_axes (r, 1, "axes", h->shape.ndim, axes, &n) || h->n == 0
-      || (n != 0 && n != h->shape.ndim) || (h->f != NULL ? op->f == NULL : op->i == NULL))
+  if (!td__run_axes (r, 1, "axes", h->shape.ndim, axes, &n))
+    return NULL;
+  if (h->n == 0 || (h->f != NULL ? op->f == NULL : op->i == NULL))
     {
-      td__run_fail (r, TD_ERR_ARG, "numbers of sizes are reduced over all axes only");
+      td__run_fail (r, TD_ERR_ARG, "numbers that can be reduced expected");
       return NULL;
     }
-  for (int d = 0; d < shape.ndim; d++)
-    shape.dim[d] = 1;
-  to = td__host_gather (&r->arena, h, &shape, &(int64_t){ 0 });
-  for (int64_t i = 1; to != NULL && i < h->n; i++)
-    if (to->f != NULL)
-      to->f[0] = op->f (to->f[0], h->f[i]);
+  for (int d = 0; d < h->shape.ndim; d++)
+    reduced[d] = n == 0 && td__onnx_attr_int (r->node, "noop_with_empty_axes", 0) == 0;
+  for (int k = 0; k < n; k++)
+    reduced[axes[k]] = true;
+  places = places_of (r, &h->shape, reduced, &shape);
+  first = td__onnx_alloc (&r->arena, (size_t)td__size (&shape) + 1, sizeof *first);
+  for (int64_t k = h->n - 1; k >= 0; k--)
+    first[places[k]] = k;
+  if (td__onnx_attr_int (r->node, "keepdims", 1) == 0)
+    drop_reduced (&shape, reduced);
+  to = td__host_gather (&r->arena, h, &shape, first);
+  for (int64_t k = 0; to != NULL && k < h->n; k++)
+    if (first[places[k]] == k)
+      continue;
+    else if (to->f != NULL)
+      to->f[places[k]] = op->f (to->f[places[k]], h->f[k]);
     else
-      to->i[0] = op->i (to->i[0], h->i[i]);
+      to->i[places[k]] = op->i (to->i[places[k]], h->i[k]);
   return to;
 }
 
@@ -470,6 +519,9 @@ softmax (TdOnnxRun *r)
   td__run_out (r, 0, td_ndim (y) != shape.ndim || old ? td_reshape (y, shape) : y);
 }
 
+#define FLOATS "of floating-point numbers"
+#define INTEGERS "integers only where they are sizes or constants"
+#define NO_BYTES "not of uint8 arrays"
 #define ONE .least_in = 1, .most_in = 1
 #define TWO .least_in = 2, .most_in = 2
 #define MANY .least_in = 1, .most_in = -1
@@ -498,7 +550,7 @@ const TdOnnxRow td__onnx_math[] = {
   { "Neg", UNARY (6, td_neg), HOST (neg, false) },
   { "Not", UNARY (1, opposite), HOST_INTS (not, true) },
   { "Reciprocal", UNARY (6, reciprocal), HOST_FLOATS (reciprocal) },
-  { "Relu", UNARY (6, td_relu) },
+  { "Relu", UNARY (6, td_relu), .limits = FLOATS },
   { "Sigmoid", UNARY (6, td_sigmoid) },
   { "Sign", UNARY (9, td_sign) },
   { "Sin", UNARY (7, td_sin) },
@@ -516,21 +568,25 @@ const TdOnnxRow td__onnx_math[] = {
   { "LeakyRelu", .from = 6, ONE, .attributes = "alpha", .run = leaky },
   { "Selu", .from = 6, ONE, .attributes = "alpha gamma", .run = selu },
   { "PRelu", .from = 6, TWO, .run = prelu },
-  { "Clip", .from = 6, .to = 10, ONE, .attributes = "min max", .run = clip },
-  { "Clip", .from = 11, .least_in = 1, .most_in = 3, .read = 6, .run = clip },
+  { "Clip", .from = 6, .to = 10, ONE, .attributes = "min max", .run = clip, .limits = FLOATS },
+  { "Clip", .from = 11, .least_in = 1, .most_in = 3, .read = 6, .run = clip, .limits = FLOATS },
   { "Cast", .from = 6, ONE, .attributes = "to saturate", .run = cast, .host = host_cast,
     .lacks = cast_lacks, .limits = "no text, no integers but int32, int64 and uint8" },
   { "CastLike", .from = 15, TWO, .attributes = "saturate", .run = cast, .host = host_cast },
-  { "Add", BINARY (7, td_add), .number = { td_add_scalar, td_add_scalar }, HOST (add, false) },
-  { "Sub", BINARY (7, td_sub), .number = { td_sub_scalar, td_rsub_scalar }, HOST (sub, false) },
-  { "Mul", BINARY (7, td_mul), .number = { td_mul_scalar, td_mul_scalar }, HOST (mul, false) },
-  { "Div", BINARY (7, td_div), .number = { td_div_scalar, td_rdiv_scalar }, HOST (div, false) },
+  { "Add", BINARY (7, td_add), .number = { td_add_scalar, td_add_scalar }, HOST (add, false),
+    .limits = NO_BYTES },
+  { "Sub", BINARY (7, td_sub), .number = { td_sub_scalar, td_rsub_scalar }, HOST (sub, false),
+    .limits = NO_BYTES },
+  { "Mul", BINARY (7, td_mul), .number = { td_mul_scalar, td_mul_scalar }, HOST (mul, false),
+    .limits = NO_BYTES },
+  { "Div", BINARY (7, td_div), .number = { td_div_scalar, td_rdiv_scalar }, HOST (div, false),
+    .limits = INTEGERS },
   { "Mod", .from = 10, TWO, .attributes = "fmod=0", HOST_INTS (mod, false),
     .limits = "of integers that are sizes or constants only" },
   { "Pow", .from = 7, TWO,
-    .run = power, .binary = td_pow, .number = { td_pow_scalar, td_rpow_scalar }, HOST (pow, false) },
-  { "Max", .from = 8, MANY, .run = binary, .binary = td_maximum, HOST (most, false) },
-  { "Min", .from = 8, MANY, .run = binary, .binary = td_minimum, HOST (least, false) },
+    .run = power, .binary = td_pow, .number = { td_pow_scalar, td_rpow_scalar }, HOST (pow, false), .limits = INTEGERS },
+  { "Max", .from = 8, MANY, .run = binary, .binary = td_maximum, HOST (most, false), .limits = NO_BYTES },
+  { "Min", .from = 8, MANY, .run = binary, .binary = td_minimum, HOST (least, false), .limits = NO_BYTES },
   { "Sum", .from = 8, MANY, .run = binary, .binary = td_add, HOST (add, false) },
   { "Mean", .from = 8, MANY, .run = mean },
   { "Equal", COMPARE (7, td_equal, equal) },
@@ -544,16 +600,16 @@ const TdOnnxRow td__onnx_math[] = {
   { "Where", .from = 9, .least_in = 3, .most_in = 3, .run = where, .host = host_where },
   { "ReduceL1", REDUCE (1, 17, sum_of_sizes) },
   { "ReduceL1", REDUCE_IN (18, sum_of_sizes) },
-  { "ReduceL2", REDUCE (1, 17, td_sqrt_sum_square_axes) },
-  { "ReduceL2", REDUCE_IN (18, td_sqrt_sum_square_axes) },
-  { "ReduceLogSum", REDUCE (1, 17, log_of_sum) },
-  { "ReduceLogSum", REDUCE_IN (18, log_of_sum) },
-  { "ReduceLogSumExp", REDUCE (1, 17, td_logsumexp_axes) },
-  { "ReduceLogSumExp", REDUCE_IN (18, td_logsumexp_axes) },
+  { "ReduceL2", REDUCE (1, 17, td_sqrt_sum_square_axes), .limits = FLOATS },
+  { "ReduceL2", REDUCE_IN (18, td_sqrt_sum_square_axes), .limits = FLOATS },
+  { "ReduceLogSum", REDUCE (1, 17, log_of_sum), .limits = FLOATS },
+  { "ReduceLogSum", REDUCE_IN (18, log_of_sum), .limits = FLOATS },
+  { "ReduceLogSumExp", REDUCE (1, 17, td_logsumexp_axes), .limits = FLOATS },
+  { "ReduceLogSumExp", REDUCE_IN (18, td_logsumexp_axes), .limits = FLOATS },
   { "ReduceMax", REDUCE (1, 17, td_max_axes), OF_SIZES (most) },
   { "ReduceMax", REDUCE_IN (18, td_max_axes), OF_SIZES (most) },
-  { "ReduceMean", REDUCE (1, 17, td_mean_axes) },
-  { "ReduceMean", REDUCE_IN (18, td_mean_axes) },
+  { "ReduceMean", REDUCE (1, 17, td_mean_axes), .limits = FLOATS },
+  { "ReduceMean", REDUCE_IN (18, td_mean_axes), .limits = FLOATS },
   { "ReduceMin", REDUCE (1, 17, td_min_axes), OF_SIZES (least) },
   { "ReduceMin", REDUCE_IN (18, td_min_axes), OF_SIZES (least) },
   { "ReduceProd", REDUCE (1, 17, td_prod_axes), OF_SIZES (mul) },
@@ -562,9 +618,12 @@ const TdOnnxRow td__onnx_math[] = {
   { "ReduceSum", REDUCE_IN (13, td_sum_axes), OF_SIZES (add) },
   { "ReduceSumSquare", REDUCE (1, 17, sum_of_squares) },
   { "ReduceSumSquare", REDUCE_IN (18, sum_of_squares) },
-  { "ArgMax", .from = 1, ONE, .attributes = "axis keepdims select_last_index=0", .run = arg },
-  { "ArgMin", .from = 1, ONE, .attributes = "axis keepdims select_last_index=0", .run = arg },
-  { "CumSum", .from = 11, TWO, .read = 2, .attributes = "exclusive=0 reverse=0", .run = cumsum },
+  { "ArgMax", .from = 1, ONE, .attributes = "axis keepdims select_last_index=0", .run = arg,
+    .limits = "not the last of equal ones" },
+  { "ArgMin", .from = 1, ONE, .attributes = "axis keepdims select_last_index=0", .run = arg,
+    .limits = "not the last of equal ones" },
+  { "CumSum", .from = 11, TWO, .read = 2, .attributes = "exclusive=0 reverse=0", .run = cumsum,
+    .limits = "not exclusive, not reverse" },
   { "LogSoftmax", .from = 1, ONE, .attributes = "axis", .run = softmax },
   { "Softmax", .from = 1, ONE, .attributes = "axis", .run = softmax },
   { 0 },

@@ -135,6 +135,15 @@ listed_elements (Parse *p, TdWire w, TdOnnxTensor *t)
   t->bytes = n * width;
 }
 
+static bool
+whole_number (const char *text, uint64_t *to)
+{
+  char *end;
+
+  *to = strtoull (text, &end, 10);
+  return text[0] >= '0' && text[0] <= '9' && *end == '\0';
+}
+
 static void
 external_entry (Parse *p, TdWire w, TdOnnxTensor *t)
 {
@@ -149,10 +158,10 @@ external_entry (Parse *p, TdWire w, TdOnnxTensor *t)
   p->bad |= w.bad;
   if (strcmp (key, "location") == 0)
     t->location = value;
-  else if (strcmp (key, "offset") == 0)
-    t->offset = strtoull (value, NULL, 10);
-  else if (strcmp (key, "length") == 0)
-    t->length = strtoull (value, NULL, 10);
+  else if (strcmp (key, "offset") == 0 && !whole_number (value, &t->offset))
+    t->why = "its offset outside is no number";
+  else if (strcmp (key, "length") == 0 && !whole_number (value, &t->length))
+    t->why = "its length outside is no number";
 }
 
 static void
@@ -265,11 +274,14 @@ static void
 attribute (Parse *p, TdWire w, TdOnnxAttr *a)
 {
   TdWireField f;
+  int type = 0;
 
-  a->name = "";
+  a->name = a->s = "";
   for (TdWire all = w; td__wire_next (&all, &f);)
     if (f.number == ATTRIBUTE_NAME)
       a->name = text (p, &f);
+    else if (f.number == ATTRIBUTE_TYPE && f.kind == TD_WIRE_VARINT)
+      type = f.value <= TD_ONNX_STRINGS ? (int)f.value : 0;
     else if (f.number == ATTRIBUTE_F && f.kind == TD_WIRE_32)
       a->kind = TD_ONNX_FLOAT, a->f = float_of (f.value);
     else if (f.number == ATTRIBUTE_I && f.kind == TD_WIRE_VARINT)
@@ -285,6 +297,8 @@ attribute (Parse *p, TdWire w, TdOnnxAttr *a)
         tensor (p, f.bytes, a->tensor);
       }
   attribute_lists (p, w, a);
+  if (a->kind == 0 && type >= TD_ONNX_FLOAT && type <= TD_ONNX_STRING)
+    a->kind = type; /* a 0 need not be written */
   if (a->n > 0)
     a->kind = a->ints != NULL     ? TD_ONNX_INTS
               : a->floats != NULL ? TD_ONNX_FLOATS
