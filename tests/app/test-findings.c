@@ -104,6 +104,82 @@ findings__say_that_updates_are_skipped (void **state)
     }
 }
 
+/* Iteration 4 has gradients that are not numbers. argv[1]: what becomes of its update, or that
+ * there is no optimizer. */
+static const char *
+record_bad (const char *how)
+{
+  static const char text[]
+      = "#include <tapedeck.h>\n#include <math.h>\nint main (int argc, char **argv)\n{\n"
+        "  td_init (&argc, &argv);\n"
+        "  TdLink *net = td_linear_new (NULL, \"net\", 8, 8);\n"
+        "  TdOpt *opt = *argv[1] == 'n' ? NULL : td_sgd_new (net, .lr = 0.001);\n"
+        "  TD_ITERATIONS (i, 8)\n"
+        "    {\n"
+        "      TdVar *h = td_link (net, td_randn (TD_F32, TD_SHAPE (4, 8)));\n"
+        "      TdVar *loss = td_mean (td_square (h));\n"
+        "      if (i == 4)\n"
+        "        loss = td_mul_scalar (*argv[1] == 'i' ? td_mean (h) : loss,\n"
+        "                              *argv[1] == 'i' ? INFINITY : NAN);\n"
+        "      td_cleargrads (net);\n"
+        "      td_backward (loss, 0);\n"
+        "      if (opt && (i != 4 || *argv[1] == 'u'))\n"
+        "        td_opt_update (opt);\n"
+        "    }\n"
+        "  return td_finish ();\n}\n";
+  const char *source = td_test_tmp ("bad.c"), *tape = td_test_tmp ("bad.tdtape");
+  TdTestChild child;
+
+  td_test_write_file (source, text, sizeof text - 1);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "-f", "--level", "stats", "-o",
+                       tape, source, how);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  return tape;
+}
+
+static void
+assert_shows (const char *tape, const char *view, const char *range, const char *what)
+{
+  TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view",
+                                   view, "--range", range, "--format", "text");
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, what);
+  td_test_child_clear (&child);
+}
+
+/* Also where nothing on show was updated: which variables are gradients is known by others. */
+static void
+gradients__that_no_update_took_count (void **state)
+{
+  static const char *const ranges[] = { ":", "4", "4:5", "3:" };
+
+  (void)state;
+  for (unsigned i = 0; i < sizeof ranges / sizeof *ranges; i++)
+    {
+      const char *tape = record_bad (i % 2 ? "infinite" : "skipped");
+
+      assert_shows (tape, "gradients", ranges[i], i % 2 ? "+Inf" : "NaN");
+      assert_shows (tape, "findings", ranges[i], "Exploding: 2 of 2 parameters");
+    }
+  assert_shows (record_bad ("skipped"), "findings", ":",
+                "in 1 of 8 iterations; first not finite at 4\n");
+  assert_shows (record_bad ("updated"), "findings", ":",
+                "in 4 of 8 iterations; not finite from 4 on\n");
+}
+
+static void
+gradients__of_no_optimizer_are_not_guessed (void **state)
+{
+  const char *tape = record_bad ("none");
+
+  (void)state;
+  assert_shows (tape, "gradients", ":", "No optimizer update in these iterations. ");
+  assert_shows (tape, "gradients", "4", "\nnet/W                             —\n");
+  assert_shows (tape, "findings", ":", "No optimizer update in these iterations\n");
+}
+
 /* Eight weights: two of 0, two of 0.3, three of 5 and a NaN; their gradient is 2 throughout,
  * and nothing moves. Shares are of all elements. */
 static void
@@ -159,6 +235,8 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (findings__are_what_was_planted_whatever_hooks_do),
     td_test (findings__say_that_updates_are_skipped),
+    td_test (gradients__that_no_update_took_count),
+    td_test (gradients__of_no_optimizer_are_not_guessed),
     td_test (ridge__has_the_shares_of_elements_by_their_size),
   };
 

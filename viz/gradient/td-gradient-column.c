@@ -338,6 +338,89 @@ td__gradient_column_free (gpointer data)
   g_free (c);
 }
 
+/* ---- what no optimizer took ---- */
+
+/* What is under a loss scale is left out: without an update nothing says how large it is. */
+static void
+learn (const Source *s)
+{
+  for (guint i = 0; i < s->t->n_grads; i++)
+    {
+      gint row = row_of (s, &s->t->grads[i]);
+      guint32 gradient = s->t->grads[i].gradient;
+
+      if (row < 0 || gradient >= s->t->n_vars || s->scale[gradient] != 1)
+        continue;
+      guint32 made = made_by_backward (s, gradient);
+      g_hash_table_insert (s->table->taken, g_memdup2 (&s->t->vars[made].key, sizeof (guint64)),
+                           GINT_TO_POINTER (row));
+    }
+}
+
+void
+td__gradient_learn (TdGradientTable *table, const TdTapeIteration *t,
+                    const TdGradientNames *names)
+{
+  Source s = { .table = table, .t = t, .names = names };
+
+  source_begin (&s);
+  learn (&s);
+  source_end (&s);
+}
+
+/* Owner: the caller; its keys are the iteration's. */
+static GHashTable *
+vars_by_key (const TdTapeIteration *t)
+{
+  GHashTable *vars = g_hash_table_new (g_int64_hash, g_int64_equal);
+
+  for (guint v = 0; v < t->n_vars; v++)
+    g_hash_table_insert (vars, (gpointer)&t->vars[v].key, GUINT_TO_POINTER (v + 1));
+  return vars;
+}
+
+/* A number is shown, but rules do not judge it: more may be added to it before it is taken, and
+ * what an update before has left in it may still be there. What is no number stays none. */
+static void
+leave_to_look_at (TdGradientColumn *c, guint row)
+{
+  if (c->born_cell[row] != TD_CELL_VALUE)
+    return;
+  c->born_cell[row] = TD_CELL_MISSING;
+  c->born[row] = 0;
+  c->rounding[row] = FALSE;
+}
+
+/* Of an iteration without an update, which a program leaves out where its numbers are bad: the
+ * gradients are the variables that optimizers took in other iterations. */
+static void
+fill_not_taken (Source *s)
+{
+  g_autoptr (GHashTable) vars = vars_by_key (s->t);
+  gboolean found = FALSE;
+
+  for (guint v = 0; v < s->t->n_vars; v++)
+    {
+      gpointer row;
+
+      if (!s->last[v]
+          || !g_hash_table_lookup_extended (s->table->taken, &s->t->vars[v].key, NULL, &row))
+        continue;
+      guint64 key = g_array_index (s->table->rows, TdGradientRow, GPOINTER_TO_UINT (row)).key;
+      guint parameter = GPOINTER_TO_UINT (g_hash_table_lookup (vars, &key));
+      if (parameter == 0 || (s->writer[v] < 0 && !is_added_to (s, parameter - 1)))
+        continue;
+      fill_row (
+          s, GPOINTER_TO_UINT (row),
+          &(TdTapeGrad){ .event = TD_TAPE_NONE, .parameter = parameter - 1, .gradient = v });
+      leave_to_look_at (s->c, GPOINTER_TO_UINT (row));
+      found = TRUE;
+    }
+  s->c->sought = found ? G_MAXUINT : g_hash_table_size (s->table->taken);
+}
+
+/* ---- the whole of it ---- */
+
 /* An optimizer with loss scaling says its scale after each update, done or skipped. */
 static gboolean
 says_scale (const TdTapeIteration *t, const TdGradientNames *names)
@@ -376,6 +459,10 @@ td__gradient_add_column (TdGradientTable *table, const TdTapeIteration *t, guint
       if (row >= 0)
         fill_row (&s, (guint)row, &t->grads[i]);
     }
+  learn (&s);
+  s.c->sought = G_MAXUINT;
+  if (!updated && !s.c->skipped && s.has_backward)
+    fill_not_taken (&s);
   source_end (&s);
   s.c->clip = td__gradient_clip (t, names);
   g_hash_table_replace (table->columns, number, s.c);

@@ -47,6 +47,7 @@ typedef struct
   gboolean updated;    /* an optimizer took gradients: what is missing is known */
   gboolean skipped;    /* an optimizer left its update out: gradients overflowed */
   gboolean partial;    /* it had not ended when it was added */
+  guint sought;        /* of how many gradients it has none; G_MAXUINT: nothing to seek */
   guint32 flags;       /* TD_TAPE_ITERATION_... */
   TdGradientClip clip;
 } TdGradientColumn;
@@ -63,8 +64,10 @@ struct _TdGradientTable
   GArray *rows;  /* TdGradientRow, in the order in which they became known */
   GArray *order; /* guint: rows in forward order, what the outside calls row 0, 1 ... */
   GHashTable *row_of_path;
-  GHashTable *columns; /* gint64 -> TdGradientColumn */
-  GHashTable *gone;    /* gint64 -> the frame that was found thinned */
+  GHashTable *columns;    /* gint64 -> TdGradientColumn */
+  GHashTable *taken;      /* key of what an optimizer took as a gradient -> its stored row */
+  gboolean looked_around; /* for an update beside iterations without one */
+  GHashTable *gone;       /* gint64 -> the frame that was found thinned */
 };
 
 /** Where an iteration's texts are: its own tables, or a reader. */
@@ -79,6 +82,9 @@ typedef struct
 void td__gradient_add_column (TdGradientTable *table, const TdTapeIteration *t, guint32 flags,
                               gboolean partial, const TdGradientNames *names);
 void td__gradient_column_free (gpointer column);
+/** Keep which variables are the gradients of which parameters, without a column of it. */
+void td__gradient_learn (TdGradientTable *table, const TdTapeIteration *t,
+                         const TdGradientNames *names);
 /** Put rows in the order in which forward passes read them. */
 void td__gradient_sort_rows (TdGradientTable *table);
 

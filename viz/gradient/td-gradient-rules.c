@@ -213,6 +213,7 @@ explodes (const Search *s, double limit, TdGradientFinding *f)
       if (cell == TD_CELL_MISSING || cell == TD_CELL_EMPTY)
         continue;
       f->n_known++;
+      f->is_over = cell == TD_CELL_VALUE;
       if (!is_outlier (cell, norm, limit, norms, &median) || f->n++ > 0)
         continue;
       f->iteration = iteration_of (s, c);
@@ -341,8 +342,10 @@ td_gradient_finding_text (const TdGradientTable *table, const TdGradientFinding 
                               td_gradient_table_path (table, (guint)f->other), value);
     case TD_RULE_EXPLODING:
       if (f->is_infinite)
-        return g_strdup_printf ("in %u of %u %s; not finite from %" G_GINT64_FORMAT " on", f->n,
-                                f->n_known, iterations, f->iteration);
+        return g_strdup_printf (f->is_over
+                                    ? "in %u of %u %s; first not finite at %" G_GINT64_FORMAT
+                                    : "in %u of %u %s; not finite from %" G_GINT64_FORMAT " on",
+                                f->n, f->n_known, iterations, f->iteration);
       return g_strdup_printf ("in %u of %u %s; at %" G_GINT64_FORMAT
                               ": %s times its median before (norm %s)",
                               f->n, f->n_known, iterations, f->iteration, ratio, value);

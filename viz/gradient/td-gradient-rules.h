@@ -50,6 +50,7 @@ typedef struct
   double value, measure; /* there: of the parameter, and what it is held against */
   gint other;            /* the row that `measure` is of; -1: its own */
   gboolean is_infinite;  /* NaN or infinite there */
+  gboolean is_over;      /* and a number again in the last iteration that is known */
   gboolean is_rounding;  /* 0 but for rounding there */
 } TdGradientFinding;
 

@@ -9,6 +9,8 @@
 
 /* A program that runs for ever brings more columns than are ever looked at. */
 #define MAX_COLUMNS 512
+/* How far to look for an update beside an iteration without one. */
+#define MAX_AROUND 8
 
 static gint
 by_first_event (gconstpointer a, gconstpointer b, gpointer data)
@@ -40,6 +42,7 @@ td_gradient_table_new (TdTapeReader *reader)
   t->row_of_path = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   t->columns
       = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, td__gradient_column_free);
+  t->taken = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
   t->gone = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
   for (guint i = 0; reader && i < td_tape_reader_n_parameters (reader); i++)
     {
@@ -63,6 +66,7 @@ td_gradient_table_free (TdGradientTable *t)
   g_array_unref (t->order);
   g_hash_table_unref (t->row_of_path);
   g_hash_table_unref (t->columns);
+  g_hash_table_unref (t->taken);
   g_hash_table_unref (t->gone);
   g_free (t);
 }
@@ -177,6 +181,51 @@ load_one (TdGradientTable *table, TdTapeReader *reader, gint64 number)
   td_tape_iteration_free (t);
 }
 
+static gboolean
+is_sought (const TdGradientTable *table, gint64 number)
+{
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &number);
+
+  return c && c->sought != G_MAXUINT;
+}
+
+/* Learns from the iterations nearest to this one which variables are gradients. What follows on
+ * an update that was left out has one, mostly; a program without an optimizer has none. */
+static void
+learn_around (TdGradientTable *table, TdTapeReader *reader, gint64 number)
+{
+  const TdGradientNames names = { reader_string, reader_op, reader };
+  const TdTapeSummaries s = td_tape_reader_summaries (reader);
+  const gint64 at = td_tape_reader_find (reader, (guint64)number);
+  char error[160];
+
+  for (gint64 far = 1; at >= 0 && far <= MAX_AROUND; far++)
+    for (gint64 i = at - far; i <= at + far; i += 2 * far)
+      {
+        const TdTapeIteration *t = NULL;
+
+        if (i >= 0 && i < s.n && g_hash_table_size (table->taken) == 0)
+          t = td_tape_iteration_load_row (reader, &s.rows[i], error, sizeof error);
+        if (!t)
+          continue;
+        td__gradient_learn (table, t, &names);
+        td_tape_iteration_free (t);
+      }
+  table->looked_around = TRUE;
+}
+
+/* Reads again what was read before it was known which variables are gradients. */
+static void
+load_sought (TdGradientTable *table, TdTapeReader *reader, gint64 number)
+{
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &number);
+
+  if (!c || c->partial || c->sought >= g_hash_table_size (table->taken))
+    return;
+  g_hash_table_remove (table->columns, &number);
+  load_one (table, reader, number);
+}
+
 void
 td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader,
                         const TdGradientRange *range, gint64 at)
@@ -189,6 +238,12 @@ td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader,
   for (guint c = 0; c < axis->n; c++)
     load_one (table, reader, axis->shown[c]);
   load_one (table, reader, at);
+  for (guint c = 0; c < axis->n; c++)
+    if (g_hash_table_size (table->taken) == 0 && !table->looked_around
+        && is_sought (table, axis->shown[c]))
+      learn_around (table, reader, axis->shown[c]);
+  for (guint c = 0; c < axis->n; c++)
+    load_sought (table, reader, axis->shown[c]);
 }
 
 guint
@@ -389,7 +444,7 @@ td__gradient_why_nothing (const TdGradientTable *table, const GArray *columns,
       *title = "No gradients recorded";
       *text = "Record with --level stats to see norms by iteration.";
     }
-  else if (!updated)
+  else if (!updated && !td__gradient_knows_norms (table, columns))
     {
       *title = "No optimizer update in these iterations";
       *text = "Gradients are known by where an optimizer takes them.";
