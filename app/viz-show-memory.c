@@ -77,19 +77,49 @@ td__show_blocks_draw (Show *s, GError **error)
   return has_blocks (s, error) ? td_memory_scene_blocks (s->it, &s->panel) : NULL;
 }
 
+/* There are none in every iteration: of those that there are, the next on both sides. */
+static void
+say_no_holders (const Show *s, TdRange range, GError **error)
+{
+  TdTapeSummaries all = td_tape_reader_summaries (s->reader);
+  g_autofree char *words = td_range_describe (range);
+  g_autoptr (GString) nearest = g_string_new (NULL);
+  gint64 before = -1, after = -1;
+
+  for (guint i = 0; i < all.n && after < 0; i++)
+    {
+      gint64 number = (gint64)all.rows[i].number;
+
+      if (!(all.rows[i].flags & TD_TAPE_ITERATION_HELD) || td_range_has (range, number)
+          || !td_tape_reader_stored (s->reader, i))
+        continue;
+      *(number < range.first ? &before : &after) = number;
+    }
+  if (before >= 0)
+    g_string_append_printf (nearest, "the last before are of iteration %" G_GINT64_FORMAT,
+                            before);
+  if (after >= 0)
+    g_string_append_printf (nearest, "%sthe first after are of iteration %" G_GINT64_FORMAT,
+                            before >= 0 ? ", " : "", after);
+  if (nearest->len == 0)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                 "no reference records on this tape: nothing for the view %s", s->view);
+  else
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                 "no reference records in %s: nothing for the view %s (%s)", words, s->view,
+                 nearest->str);
+}
+
 static TdHolders *
 holders (Show *s, GError **error)
 {
-  TdHolders *holders;
+  TdRange range = { td_range_is_all (s->range) ? 0 : s->range.first, s->iteration + 1 };
+  TdHolders *holders = td_range_is_all (s->range)
+                           ? td_holders_new_by (s->reader, s->iteration, s->by)
+                           : td_holders_new_in (s->reader, range, s->by);
 
-  if (td_range_is_all (s->range))
-    holders = td_holders_new_by (s->reader, s->iteration, s->by);
-  else
-    holders
-        = td_holders_new_in (s->reader, (TdRange){ s->range.first, s->iteration + 1 }, s->by);
   if (!holders)
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
-                 "no reference records on this tape: nothing for the view %s", s->view);
+    say_no_holders (s, range, error);
   return holders;
 }
 

@@ -254,6 +254,31 @@ growth__draws_a_band_and_a_row_for_each_holder_or_site (void **state)
     }
 }
 
+static void
+assert_no_records (const char *tape, const char *view, const char *range, const char *says)
+{
+  TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view",
+                                   view, "--range", range, "--format", "text");
+
+  assert_child_status (child, 2);
+  assert_contains (child.err, says);
+  assert_not_contains (child.err, "on this tape");
+  td_test_child_clear (&child);
+}
+
+/* Which iterations have them is the recorder's choice: 64 that are the same have a few. */
+static void
+holders__of_a_range_without_records_name_the_next (void **state)
+{
+  const char *tape = record ("one-link", "40");
+
+  (void)state;
+  assert_no_records (tape, "holders", "30", "no reference records in iteration 30: ");
+  assert_no_records (tape, "growth", "28:30", "no reference records in iterations 28 to 30: ");
+  assert_no_records (tape, "holders", "28:30", "(the last before are of iteration ");
+  assert_no_records (tape, "holders", "28:30", ", the first after are of iteration ");
+}
+
 /* The handle is called as the program calls it, its bytes are those of all graphs, and the
  * operations are counted: mean, mul, linear, relu and linear of each iteration, and the sums
  * from the second on. */
@@ -400,6 +425,7 @@ main (void)
     td_test (leaks__finds_nothing_in_programs_that_let_go),
     td_test (leaks__waits_for_eight_iterations),
     td_test (holders__lists_what_is_there_and_who_keeps_it),
+    td_test (holders__of_a_range_without_records_name_the_next),
     td_test (growth__has_a_row_for_each_mark_and_a_picture),
     td_test (growth__draws_a_band_and_a_row_for_each_holder_or_site),
     td_test (leaks__says_first_which_handle_retains_how_many_nodes),
