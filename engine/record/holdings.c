@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT */
 #include "holdings.h"
 #include "host-memory.h"
+#include "made-in.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ typedef struct
 {
   Key key;
   uint64_t bytes, oldest, n_objects;
-  uint64_t iterations; /* bit i: an iteration whose number modulo 64 is i */
+  TdMadeIn made_in;
 } Group;
 
 /** What the handles of one place kept at the last look. */
@@ -228,7 +229,7 @@ count (TdHoldings *h, Key key, const TdNode *n, const TdBuffer *b, const TdSite 
     g->oldest = iteration;
   g->n_objects++;
   g->bytes += b->bytes;
-  g->iterations |= 1ull << (iteration % 64);
+  td__made_in_add (&g->made_in, iteration);
 }
 
 /* ---------------------------------------------------------------------------- roots */
@@ -417,7 +418,7 @@ put (TdRecorder *r, const Group *g, unsigned flags)
       = { .bytes = g->bytes,
           .oldest = g->oldest,
           .n_objects = g->n_objects < UINT32_MAX ? (uint32_t)g->n_objects : UINT32_MAX,
-          .n_iterations = (uint32_t)__builtin_popcountll (g->iterations),
+          .n_iterations = g->made_in.n,
           .category = td__tape_category[g->key.category],
           .holder = g->key.holder,
           .flags = (uint8_t)(flags | (g->key.in_graph ? TD_TAPE_HELD_IN_GRAPH : 0)) };
@@ -476,7 +477,7 @@ put_all (TdHoldings *h, TdRecorder *r)
     {
       others.bytes += h->groups[i].bytes;
       others.n_objects += h->groups[i].n_objects;
-      others.iterations |= h->groups[i].iterations;
+      td__made_in_join (&others.made_in, &h->groups[i].made_in);
     }
   others.key = (Key){ 0 };
   others.oldest = 0;

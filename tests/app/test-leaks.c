@@ -254,6 +254,49 @@ growth__draws_a_band_and_a_row_for_each_holder_or_site (void **state)
     }
 }
 
+/* One array of every 16th iteration, from the first on. */
+static void
+assert_kept (const char *n_iterations, const char *leaks_say, const char *holders_say)
+{
+  static const char text[] = "#include <tapedeck.h>\nint main (int argc, char **argv)\n{\n"
+                             "  td_init (&argc, &argv);\n"
+                             "  TD_ITERATIONS (i, 4096)\n"
+                             "    {\n"
+                             "      TdVar *x = td_add (td_zeros (TD_F32, TD_SHAPE (4)), "
+                             "td_ones (TD_F32, TD_SHAPE (4)));\n"
+                             "      if (i % 16 == 0)\n"
+                             "        td_retain (x);\n"
+                             "    }\n"
+                             "  return td_finish ();\n}\n";
+  const char *source = td_test_tmp ("kept.c"), *tape = td_test_tmp ("kept.tdtape"),
+             *program = td_test_program ("app/tapedeck");
+  TdTestChild child;
+
+  td_test_write_file (source, text, sizeof text - 1);
+  child = TD_TEST_RUN (program, "run", "-f", "--quiet", "--iterations", n_iterations, "-o",
+                       tape, source);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "leaks", tape);
+  assert_contains (child.out, leaks_say);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "show", tape, "--view", "holders");
+  assert_contains (child.out, holders_say);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "cat", tape);
+  assert_contains (child.out, leaks_say);
+  td_test_child_clear (&child);
+}
+
+/* Numbers that are equal modulo 64 are told apart, and where the count ends is said. */
+static void
+leaks__counts_iterations_that_are_far_apart (void **state)
+{
+  (void)state;
+  assert_kept ("400", "arrays of 25 iterations, ", " 25 of 25 iterations ");
+  assert_kept ("1200", "arrays of 64 or more iterations, ", " 75 of 64 or more iterations ");
+}
+
 static void
 assert_no_records (const char *tape, const char *view, const char *range, const char *says)
 {
@@ -425,6 +468,7 @@ main (void)
     td_test (leaks__finds_nothing_in_programs_that_let_go),
     td_test (leaks__waits_for_eight_iterations),
     td_test (holders__lists_what_is_there_and_who_keeps_it),
+    td_test (leaks__counts_iterations_that_are_far_apart),
     td_test (holders__of_a_range_without_records_name_the_next),
     td_test (growth__has_a_row_for_each_mark_and_a_picture),
     td_test (growth__draws_a_band_and_a_row_for_each_holder_or_site),

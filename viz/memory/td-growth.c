@@ -83,7 +83,7 @@ td_growth_describe (const TdHolders *self, const TdRetained *retained, const TdH
       "%s: %s in %u %s of %u%s %s, +%s per iteration%s", title,
       td_format_bytes (now, h->bytes[self->n_marks - 1]), h->n_objects[self->n_marks - 1],
       td_plural (h->n_objects[self->n_marks - 1], "array", "arrays"), h->n_iterations,
-      h->n_iterations >= 64 ? " or more" : "",
+      h->n_iterations >= TD_TAPE_MAX_HELD_ITERATIONS ? " or more" : "",
       td_plural (h->n_iterations, "iteration", "iterations"),
       td_format_bytes (rate, (guint64)h->bytes_per_iteration), h->grows ? "; it grows" : "");
 }

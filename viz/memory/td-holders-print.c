@@ -139,7 +139,8 @@ td_holders_sentence (const TdHolders *self, const TdHolder *h)
   g_string_append_printf (out, "+%s per iteration: %u %s of %u%s %s, %s, ",
                           td_format_bytes (rate, (guint64)h->bytes_per_iteration),
                           h->n_objects[last], td_plural (h->n_objects[last], "array", "arrays"),
-                          h->n_iterations, h->n_iterations >= 64 ? " or more" : "",
+                          h->n_iterations,
+                          h->n_iterations >= TD_TAPE_MAX_HELD_ITERATIONS ? " or more" : "",
                           td_plural (h->n_iterations, "iteration", "iterations"),
                           td_format_bytes (now, h->bytes[last]));
   if (h->others)
@@ -270,11 +271,12 @@ holders_text (const TdHolders *self, const TdHoldersMark *mark)
 
       if (!is_shown (row))
         continue;
-      g_string_append_printf (out, "%9s  %5u of %2u %-10s  %-12s",
-                              td_format_bytes (bytes, row->bytes), row->n_objects,
-                              row->n_iterations,
-                              td_plural (row->n_iterations, "iteration", "iterations"),
-                              td_tape_category_name (row->category));
+      g_string_append_printf (
+          out, "%9s  %5u of %2u%s %-10s  %-12s", td_format_bytes (bytes, row->bytes),
+          row->n_objects, row->n_iterations,
+          row->n_iterations >= TD_TAPE_MAX_HELD_ITERATIONS ? " or more" : "",
+          td_plural (row->n_iterations, "iteration", "iterations"),
+          td_tape_category_name (row->category));
       where = site_text (self, row->site, made);
       g_string_append_printf (out, " %s%s%s", op ? op : "", where ? " at " : "",
                               where ? where : "");

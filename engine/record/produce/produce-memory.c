@@ -215,7 +215,7 @@ count (ProducerHeld *groups, uint32_t *n, const ProducerStorage *s)
   g->n++;
   g->bytes += s->bytes;
   g->oldest = s->made - 1 < g->oldest ? s->made - 1 : g->oldest;
-  g->iterations |= 1ull << (s->made % 64);
+  td__made_in_add (&g->made_in, s->made);
 }
 
 static int
@@ -236,7 +236,7 @@ put_held (TdProducer *p, const ProducerHeld *g, unsigned flags)
   raw->held = (TdTapeHeld){ .bytes = g->bytes,
                             .oldest = g->oldest,
                             .n_objects = g->n < UINT32_MAX ? (uint32_t)g->n : UINT32_MAX,
-                            .n_iterations = (uint32_t)__builtin_popcountll (g->iterations),
+                            .n_iterations = g->made_in.n,
                             .site = g->place,
                             .opdef = g->kind,
                             .held_site = g->place,
@@ -298,7 +298,7 @@ td__producer_mark (TdProducer *p)
         {
           others.bytes += groups[i].bytes;
           others.n += groups[i].n;
-          others.iterations |= groups[i].iterations;
+          td__made_in_join (&others.made_in, &groups[i].made_in);
         }
       put_held (p, &others, TD_TAPE_HELD_OTHERS);
     }

@@ -4,6 +4,7 @@
 
 #include "td-producer.h"
 #include "../assembler-private.h"
+#include "../made-in.h"
 
 #include <sys/types.h>
 
@@ -41,7 +42,8 @@ typedef struct
 /** Storages of one origin that have outlived their iteration. */
 typedef struct
 {
-  uint64_t bytes, oldest, n, iterations;
+  uint64_t bytes, oldest, n;
+  TdMadeIn made_in;
   uint32_t place, kind, name;
   uint8_t category;
 } ProducerHeld;

@@ -19,6 +19,7 @@
  * looked at, because a look costs about what it finds. */
 
 #define TD_TAPE_MAX_HELD 64
+#define TD_TAPE_MAX_HELD_ITERATIONS 64 /* of a group; as many or more */
 
 /** Flags of a group. */
 enum
@@ -33,7 +34,7 @@ typedef struct
   uint64_t bytes;                 /* of all arrays */
   uint64_t oldest;                /* the iteration that made the oldest */
   uint32_t n_objects;             /* arrays */
-  uint32_t n_iterations;          /* that made them, counted up to 64 */
+  uint32_t n_iterations;          /* that made them, up to TD_TAPE_MAX_HELD_ITERATIONS */
   uint32_t site, opdef;           /* that made them; 0: unknown, no operation */
   uint32_t held_site, held_opdef; /* that made the handles */
   uint32_t holder_site;           /* where they are held (td_retain); 0: unknown */

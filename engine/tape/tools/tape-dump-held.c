@@ -49,9 +49,10 @@ td__tape_dump_held (TapeDump *d, const TdTapeIteration *it)
           dump_json (d, it, h);
           continue;
         }
-      fprintf (d->out, "  held %" PRIu64 " %s in %u %s of %u %s", h->bytes,
+      fprintf (d->out, "  held %" PRIu64 " %s in %u %s of %u%s %s", h->bytes,
                td_plural (h->bytes, "byte", "bytes"), h->n_objects,
                td_plural (h->n_objects, "array", "arrays"), h->n_iterations,
+               h->n_iterations >= TD_TAPE_MAX_HELD_ITERATIONS ? " or more" : "",
                td_plural (h->n_iterations, "iteration", "iterations"));
       if (!(h->flags & TD_TAPE_HELD_OTHERS))
         fprintf (d->out, ", %s made at %s, by %s%s at %s", td_tape_category_name (h->category),
