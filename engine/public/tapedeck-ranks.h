@@ -88,10 +88,11 @@ TD_API TdStatus td_comm_bcast_optimizer_at (TdComm *comm, TdOpt *opt, const TdSi
  * in float32.  For all ranks. */
 TD_API TdStatus td_comm_allreduce_grad (TdComm *comm, TdLink *link);
 TD_API TdStatus td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdSite *site);
-/** Have an optimizer update by the mean of all ranks' gradients.  Now, and with the first
- * update after a parameter has come or got its shape, all get rank 0's parameters, persistents
- * and optimizer.  That update trains, too: by the gradients of the ranks whose numbers were
- * rank 0's already.  From here on td_opt_update is for all ranks.  Returns opt itself. */
+/** Have an optimizer update by the mean of all ranks' gradients.  Now, with the first update,
+ * and with the first after a parameter has come or got its shape, all get rank 0's parameters,
+ * persistents and optimizer: rank 0 alone may load a file before that.  Such an update trains,
+ * too: by the gradients of the ranks whose parameters were rank 0's already.  From here on
+ * td_opt_update is for all ranks.  Returns opt itself. */
 TD_API TdOpt *td_multi_node_optimizer_new (TdOpt *opt, TdComm *comm);
 TD_API TdOpt *td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, const TdSite *site);
 

@@ -254,21 +254,24 @@ td__bcast_var (TdComm *comm, TdVar *v, bool *same, const TdSite *site)
   return status;
 }
 
+/* Persistents are no difference: a forward writes them, so that each rank has its own running
+ * statistics though all gradients are of the same parameters. */
 TdStatus
 td__common_bcast (TdComm *comm, const TdCommon *common, TdMeetKind kind, bool *same,
                   const TdSite *site)
 {
-  bool *fresh = td__xcalloc ((size_t)common->n + 1, sizeof *fresh), none = true;
+  bool *excused = td__xcalloc ((size_t)common->n + 1, sizeof *excused), none = true;
   TdStatus status;
 
   for (int i = 0; i < common->n; i++)
-    fresh[i] = common->of[i].param->var == NULL;
+    excused[i] = common->of[i].param->var == NULL /* of which nothing was computed yet */
+                 || common->of[i].param->kind == TD_PARAM_PERSISTENT;
   *same = true;
   status = agree_on_shapes (comm, common, kind, site);
   for (int i = 0; i < common->n && status == TD_OK; i++)
-    if (common->of[i].param->var != NULL) /* of a fresh one nothing was computed yet */
-      status = td__bcast_var (comm, common->of[i].param->var, fresh[i] ? &none : same, site);
-  free (fresh);
+    if (common->of[i].param->var != NULL)
+      status = td__bcast_var (comm, common->of[i].param->var, excused[i] ? &none : same, site);
+  free (excused);
   return status;
 }
 

@@ -29,7 +29,7 @@ uint64_t td__common_digest (const TdCommon *common, bool shapes);
 TdStatus td__common_explain (TdComm *comm, const TdCommon *common, TdMeetKind kind,
                              const TdSite *site);
 /** Give all ranks rank 0's arrays, of lists with one td__common_digest; *same: this rank had
- * those numbers already. */
+ * those numbers of parameters already. */
 TdStatus td__common_bcast (TdComm *comm, const TdCommon *common, TdMeetKind kind, bool *same,
                            const TdSite *site);
 /** Put means in place of the gradients, over the n_counting ranks that count; lists with one

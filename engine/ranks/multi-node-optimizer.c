@@ -2,7 +2,8 @@
  *
  * It is the program's own optimizer, which asks here before every update.  ChainerMN sends
  * rank 0's weights with the first update and leaves that update out; here they are sent when
- * the optimizer is made, and again when parameters have come since, and no update is left out.
+ * the optimizer is made, with the first update, since rank 0 alone may have loaded a file
+ * meanwhile, and again when parameters have come since.  No update is left out.
  *
  * SPDX-License-Identifier: MIT */
 #include "arrays.h"
@@ -18,7 +19,7 @@ typedef struct
   TdCommon gradients;  /* of the target's parameters */
   uint64_t names;      /* of them, a digest */
   uint64_t digest;     /* and with their shapes */
-  uint64_t sent;       /* the digest that rank 0's numbers were sent with last */
+  uint64_t sent; /* the digest that an update sent rank 0's numbers with last; 0: none did */
 } Shared;
 
 static void
@@ -120,8 +121,10 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
       if (status == TD_OK)
         status = count_ranks (comm, same, &n, site);
       if (status == TD_OK)
-        look_again (opt, s);
-      s->sent = s->digest;
+        {
+          look_again (opt, s);
+          s->sent = s->digest;
+        }
     }
   return status == TD_OK ? td__common_mean_gradients (comm, &s->gradients, same, n, site)
                          : status;
@@ -163,11 +166,7 @@ td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, const TdSite *site)
   opt->shared = s;
   status = send_all (opt, TD_MEET_OPTIMIZER, &same, site);
   if (status == TD_OK)
-    {
-      look_again (opt, s);
-      s->sent = s->digest;
-      return opt;
-    }
+    return opt;
   shared_free (opt);
   return td__opt_inert ();
 }

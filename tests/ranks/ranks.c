@@ -13,7 +13,7 @@ int me, n_ranks;
 int
 ranks_start (void **state)
 {
-  if (group_start (state) != 0)
+  if (td_test_setup (state) != 0 || group_start (state) != 0)
     return -1;
   world = td_comm_new ("mpi");
   me = td_comm_rank (world);
@@ -24,7 +24,10 @@ ranks_start (void **state)
 int
 ranks_stop (void **state)
 {
-  return group_stop (state);
+  const int status = group_stop (state);
+
+  td_test_teardown (state);
+  return status;
 }
 
 int

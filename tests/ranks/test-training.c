@@ -481,6 +481,69 @@ first_update__is_by_the_gradients_of_rank_0s_numbers (void **state)
   td_link_free (model);
 }
 
+/* Rank 0 alone loads a file between the optimizer and the first update, as ChainerMN's programs
+ * do: all begin with its numbers, and are not parted for ever. */
+static void
+first_update__sends_what_rank_0_alone_has_loaded (void **state)
+{
+  TdLink *model = td_chain_new ("net");
+  TdVar *w = td_link_add_param (model, "w", TD_SHAPE (2), .initializer = td_init_constant (1));
+  TdOpt *opt = td_multi_node_optimizer_new (make_sgd (model), world);
+  const double first = 5 - 0.1 * 2, second = first - 0.1 * (n_ranks + 1) / 2.0;
+
+  (void)state;
+  if (me == 0)
+    {
+      const float loaded[] = { 5, 5 }, now[] = { 1, 1 };
+      const char *file = td_test_tmp ("loaded.npz");
+
+      td_write (w, loaded, sizeof loaded);
+      assert_int_equal (td_save_npz (file, model), TD_OK);
+      td_write (w, now, sizeof now);
+      assert_int_equal (td_load_npz (file, model), TD_OK);
+    }
+  TD_SCOPE ("gradients")
+    {
+      td_set_grad (w, td_full (TD_F32, TD_SHAPE (2), me == 0 ? 2 : 100));
+      assert_int_equal (td_opt_update (opt), TD_OK);
+      assert_near (w, td_full (TD_F32, TD_SHAPE (2), first), 1e-6);
+      td_set_grad (w, td_full (TD_F32, TD_SHAPE (2), me + 1));
+      assert_int_equal (td_opt_update (opt), TD_OK);
+      assert_near (w, td_full (TD_F32, TD_SHAPE (2), second), 1e-6);
+    }
+  assert_params_same_on_all_ranks (model);
+  td_opt_free (opt);
+  td_link_free (model);
+}
+
+/* Running statistics differ after the first forward: the gradients are still of the same
+ * parameters, and count. */
+static void
+first_update__counts_ranks_whose_persistents_are_others (void **state)
+{
+  TdLink *model = td_chain_new ("net");
+  TdVar *w = td_link_add_param (model, "w", TD_SHAPE (2), .initializer = td_init_constant (1));
+  TdOpt *opt;
+  TdVar *mean = NULL;
+
+  (void)state;
+  TD_SCOPE ("persistent")
+    mean = td_link_add_persistent (model, "mean", td_zeros (TD_F32, TD_SHAPE (1)));
+  opt = td_multi_node_optimizer_new (make_sgd (model), world);
+  TD_SCOPE ("update")
+    {
+      const float own = (float)me + 3;
+
+      td_write (mean, &own, sizeof own);
+      td_set_grad (w, td_full (TD_F32, TD_SHAPE (2), me + 1));
+      assert_int_equal (td_opt_update (opt), TD_OK);
+      assert_near (w, td_full (TD_F32, TD_SHAPE (2), 1 - 0.1 * (n_ranks + 1) / 2.0), 1e-6);
+      assert_near (mean, td_full (TD_F32, TD_SHAPE (1), 3), 0);
+    }
+  td_opt_free (opt);
+  td_link_free (model);
+}
+
 static void
 optimizer__of_rank_0_goes_to_all_with_states_and_hyperparameters (void **state)
 {
@@ -669,6 +732,8 @@ main (void)
     ranks_test (training__has_the_same_bits_each_time),
     ranks_test (first_update__trains_though_the_numbers_were_others),
     ranks_test (first_update__is_by_the_gradients_of_rank_0s_numbers),
+    ranks_test (first_update__sends_what_rank_0_alone_has_loaded),
+    ranks_test (first_update__counts_ranks_whose_persistents_are_others),
     ranks_test (optimizer__of_rank_0_goes_to_all_with_states_and_hyperparameters),
     ranks_test (optimizer__without_a_state_on_rank_0_has_none_on_any),
     ranks_test (optimizers__of_two_kinds_are_an_error_on_all_ranks),
