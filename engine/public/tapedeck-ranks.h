@@ -92,7 +92,10 @@ TD_API TdStatus td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdS
  * and with the first after a parameter has come or got its shape, all get rank 0's parameters,
  * persistents and optimizer: rank 0 alone may load a file before that.  Such an update trains,
  * too: by the gradients of the ranks whose parameters were rank 0's already.  From here on
- * td_opt_update is for all ranks.  Returns opt itself. */
+ * td_opt_update is for all ranks.  Returns opt itself.
+ * *Errors*: of td_opt_update on all ranks, before anything is updated, where hyperparameters,
+ * loss scaling, what is frozen or hooks differ between ranks: TD_ERR_STATE, naming the first
+ * that does. */
 TD_API TdOpt *td_multi_node_optimizer_new (TdOpt *opt, TdComm *comm);
 TD_API TdOpt *td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, const TdSite *site);
 

@@ -78,77 +78,27 @@ td__common_digest (const TdCommon *common, bool shapes)
 
 /* "l1/W (10, 20) f32" */
 static void
-line_of (const TdCommonArray *a, char *line, size_t size)
+put_line (TdLines *lines, const TdCommonArray *a)
 {
   char shape[160] = "without a shape yet,";
 
   if (a->param->var != NULL)
     td_shape_text (&a->param->var->node->shape, shape, sizeof shape);
-  snprintf (line, size, "%.200s %s %s", a->key, shape,
-            td__dtype_short_names[dtype_of (a->param)]);
-}
-
-TdStatus
-td__bcast_bytes (TdComm *comm, void *bytes, size_t n, const TdSite *site)
-{
-  char why[TD_WHY_WIRE] = "";
-  bool ok;
-
-  td__last_words (comm);
-  ok = comm->transport->bcast (comm->wire, bytes, n, 0, why);
-  td__last_words (NULL);
-  return ok ? TD_OK : td__comm_fail (comm, why, site);
-}
-
-enum
-{
-  LINE = 400
-};
-
-/* What is to be said where this rank's list is not rank 0's; false: it is. */
-static bool
-first_difference (const TdCommon *common, const char *roots, int n_roots, char *note,
-                  size_t size)
-{
-  for (int i = 0; i < common->n || i < n_roots; i++)
-    {
-      char line[LINE] = "nothing more";
-      const char *root = i < n_roots ? roots + (size_t)i * LINE : "nothing more";
-
-      if (i < common->n)
-        line_of (&common->of[i], line, sizeof line);
-      if (strcmp (line, root) != 0)
-        {
-          snprintf (note, size, "it has %.90s where rank 0 has %.90s", line, root);
-          return true;
-        }
-    }
-  return false;
+  td__lines_put (lines, "%.200s %s %s", a->key, shape,
+                 td__dtype_short_names[dtype_of (a->param)]);
 }
 
 TdStatus
 td__common_explain (TdComm *comm, const TdCommon *common, TdMeetKind kind, const TdSite *site)
 {
-  TdMeet mine = td__meet_of (kind, NULL, site);
-  int n = common->n;
-  TdStatus status = td__bcast_bytes (comm, &n, sizeof n, site);
-  char *lines = td__xcalloc ((size_t)n + 1, LINE);
+  TdLines lines = { NULL, 0 };
+  TdStatus status;
 
-  for (int i = 0; i < n && comm->rank == 0; i++)
-    line_of (&common->of[i], lines + (size_t)i * LINE, LINE);
-  if (status == TD_OK)
-    status = td__bcast_bytes (comm, lines, (size_t)n * LINE, site);
-  if (status == TD_OK)
-    {
-      if (first_difference (common, lines, n, mine.note, sizeof mine.note))
-        mine.flags |= TD_MEET_FAILED;
-      status = td__meet (comm, &mine, site);
-    }
-  free (lines);
-  return status != TD_OK
-             ? status
-             : td__fail (TD_ERR_STATE, td__meet_name (kind), site,
-                         "rank %d of %d: links differ between ranks", comm->rank, comm->size);
+  for (int i = 0; i < common->n; i++)
+    put_line (&lines, &common->of[i]);
+  status = td__explain (comm, &lines, "", kind, site);
+  td__lines_clear (&lines);
+  return status;
 }
 
 /* --- shapes --- */

@@ -39,5 +39,3 @@ TdStatus td__common_mean_gradients (TdComm *comm, const TdCommon *common, bool c
 /** Give all ranks rank 0's array of these bytes: v has room for it.  *same becomes false where
  * the numbers were others. */
 TdStatus td__bcast_var (TdComm *comm, TdVar *v, bool *same, const TdSite *site);
-/** The same of host memory. */
-TdStatus td__bcast_bytes (TdComm *comm, void *bytes, size_t n, const TdSite *site);

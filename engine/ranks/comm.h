@@ -109,6 +109,29 @@ void td__comm_abort (TdComm *comm);
  * on. */
 int td__ranks_leave (void);
 
+/* explain.c */
+enum
+{
+  TD_LINE = 400
+};
+/** A rank's side of what should be the same on all; begins as zeros. */
+typedef struct TdLines
+{
+  char (*of)[TD_LINE];
+  int n;
+} TdLines;
+
+/** Add a line; what is too long is cut off. */
+void td__lines_put (TdLines *lines, const char *format, ...)
+    __attribute__ ((format (printf, 2, 3)));
+void td__lines_clear (TdLines *lines);
+/** Digests differ: fail on all ranks, by the first line that is not rank 0's.  before: what
+ * the message begins with, "" for nothing. */
+TdStatus td__explain (TdComm *comm, const TdLines *own, const char *before, TdMeetKind kind,
+                      const TdSite *site);
+/** Give all ranks rank 0's bytes, in host memory. */
+TdStatus td__bcast_bytes (TdComm *comm, void *bytes, size_t n, const TdSite *site);
+
 /* last-words.c */
 /** From here on this process waits for others, in that meeting; NULL: no more.  When mpirun
  * ends it meanwhile, it says so. */

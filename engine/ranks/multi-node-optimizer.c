@@ -69,26 +69,36 @@ send_all (TdOpt *opt, TdMeetKind kind, bool *same, const TdSite *site)
   mine.digest = td__opt_kind_digest (opt);
   status = td__meet_digest (s->comm, &mine, &differs, site);
   if (status == TD_OK && differs)
-    status = td__fail (TD_ERR_STATE, td__meet_name (kind), site,
-                       "rank %d of %d: optimizers of one kind expected", s->comm->rank,
-                       s->comm->size);
+    return td__opt_kind_explain (s->comm, opt, kind, site);
   return status == TD_OK ? td__opt_share_state (s->comm, opt, site) : status;
 }
 
 /* How many ranks count, and whether this one does: those whose gradients are of rank 0's
  * numbers. */
 static TdStatus
-count_ranks (TdComm *comm, bool same, int *n, const TdSite *site)
+count_ranks (const TdOpt *opt, TdComm *comm, bool same, int *n, const TdSite *site)
 {
   TdMeet mine = td__meet_of (TD_MEET_UPDATE, NULL, site);
   TdStatus status;
 
   mine.flags |= same ? TD_MEET_SAME : 0;
+  mine.number = (int64_t)td__opt_settings_digest (opt);
   status = td__meet (comm, &mine, site);
   *n = 0;
   for (int r = 0; r < comm->size; r++)
     *n += (comm->all[r].flags & TD_MEET_SAME) != 0;
   return status;
+}
+
+/* In the last meeting, which has each rank's digest as its number. */
+static bool
+settings_differ (const TdComm *comm)
+{
+  bool differs = false;
+
+  for (int r = 1; r < comm->size; r++)
+    differs |= comm->all[r].number != comm->all[0].number;
+  return differs;
 }
 
 static TdStatus
@@ -109,7 +119,10 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
   if (so_far != TD_OK)
     td__meet_fail (&mine);
   else
-    look_again (opt, s);
+    {
+      look_again (opt, s);
+      mine.number = (int64_t)td__opt_settings_digest (opt);
+    }
   mine.digest = s->names; /* of shapes that are new to a rank all hear below */
   mine.flags |= s->sent != s->digest ? TD_MEET_HAS : 0;
   status = td__meet_digest (comm, &mine, &differs, site);
@@ -119,13 +132,16 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
     {
       status = send_all (opt, TD_MEET_UPDATE, &same, site);
       if (status == TD_OK)
-        status = count_ranks (comm, same, &n, site);
+        status = count_ranks (opt, comm, same, &n, site);
       if (status == TD_OK)
         {
           look_again (opt, s);
           s->sent = s->digest;
         }
     }
+  /* after rank 0's have been sent: what it loaded or set before goes to all */
+  if (status == TD_OK && settings_differ (comm))
+    status = td__opt_settings_explain (comm, opt, TD_MEET_UPDATE, site);
   return status == TD_OK ? td__common_mean_gradients (comm, &s->gradients, same, n, site)
                          : status;
 }

@@ -170,6 +170,22 @@ td__opt_kind_digest (const TdOpt *opt)
 }
 
 TdStatus
+td__opt_kind_explain (TdComm *comm, const TdOpt *opt, TdMeetKind kind, const TdSite *site)
+{
+  TdLines lines = { NULL, 0 };
+  char shape[160];
+  TdStatus status;
+
+  td__lines_put (&lines, "%s", opt->cls->name);
+  for (int i = 0; i < opt->n_slots; i++)
+    td__lines_put (&lines, "%.200s %s", opt->slots[i].key,
+                   td_shape_text (&opt->slots[i].param->node->shape, shape, sizeof shape));
+  status = td__explain (comm, &lines, "optimizers of one kind expected: ", kind, site);
+  td__lines_clear (&lines);
+  return status;
+}
+
+TdStatus
 td__opt_share_state (TdComm *comm, TdOpt *opt, const TdSite *site)
 {
   TdStatus status;
@@ -198,10 +214,7 @@ td_comm_bcast_optimizer_at (TdComm *comm, TdOpt *opt, const TdSite *site)
     mine.digest = td__opt_kind_digest (opt);
   status = td__meet_digest (comm, &mine, &differs, site);
   if (status == TD_OK && differs)
-    return td__fail (TD_ERR_STATE, "td_comm_bcast_optimizer", site,
-                     "rank %d of %d: optimizers of one kind expected, for parameters of the "
-                     "same names and shapes",
-                     comm->rank, comm->size);
+    return td__opt_kind_explain (comm, opt, TD_MEET_BCAST_OPTIMIZER, site);
   return status == TD_OK ? td__opt_share_state (comm, opt, site) : status;
 }
 

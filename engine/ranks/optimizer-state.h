@@ -8,5 +8,15 @@
 
 /** Of its kind, and of the names and shapes of its parameters. */
 uint64_t td__opt_kind_digest (const TdOpt *opt);
+/** Kinds differ: fail on all ranks, naming both. */
+TdStatus td__opt_kind_explain (TdComm *comm, const TdOpt *opt, TdMeetKind kind,
+                               const TdSite *site);
 /** Give all ranks rank 0's; digests are the same. */
 TdStatus td__opt_share_state (TdComm *comm, TdOpt *opt, const TdSite *site);
+
+/* settings.c */
+/** Of hyperparameters, of which parameters are frozen, and of hooks; slots are up to date. */
+uint64_t td__opt_settings_digest (const TdOpt *opt);
+/** Settings differ: fail on all ranks, by the first that does. */
+TdStatus td__opt_settings_explain (TdComm *comm, const TdOpt *opt, TdMeetKind kind,
+                                   const TdSite *site);

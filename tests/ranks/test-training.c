@@ -601,9 +601,13 @@ optimizers__of_two_kinds_are_an_error_on_all_ranks (void **state)
   if (n_ranks > 1)
     {
       assert_int_not_equal (td_comm_bcast_optimizer (world, opt), TD_OK);
-      assert_non_null (strstr (said (TD_ERR_STATE), "optimizers of one kind expected"));
+      assert_non_null (strstr (said (TD_ERR_STATE),
+                               "optimizers of one kind expected: it has SGD "
+                               "where rank 0 has Adam"));
       td_multi_node_optimizer_new (opt, world);
-      assert_non_null (strstr (said (TD_ERR_STATE), "optimizers of one kind expected"));
+      assert_non_null (strstr (said (TD_ERR_STATE),
+                               "optimizers of one kind expected: it has SGD "
+                               "where rank 0 has Adam"));
     }
   td_opt_free (opt);
   opt = td_multi_node_optimizer_new (make_adam (model), world);

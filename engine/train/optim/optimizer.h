@@ -186,6 +186,8 @@ void td__opt_loaded_clear (TdOptLoaded *loaded);
 TdOptRule *td__opt_rule (const TdOpt *opt, uint64_t param_id);
 /** The same, made if it is not there. */
 TdOptRule *td__opt_rule_make (TdOpt *opt, uint64_t param_id);
+/** One number of the class's table. */
+double td__opt_hyper_get (const TdUpdate *u, const TdAttr *attr);
 /** The hyperparameters of one parameter: its own, else the optimizer's. */
 TdUpdate td__opt_hyper_of (const TdOpt *opt, uint64_t param_id);
 /** Call visit for each trained parameter at or below key; false after td__fail if none is. */

@@ -84,8 +84,8 @@ hyper_index (const TdOptClass *cls, const char *name)
   return -1;
 }
 
-static double
-get (const TdUpdate *u, const TdAttr *a)
+double
+td__opt_hyper_get (const TdUpdate *u, const TdAttr *a)
 {
   double value;
 
@@ -112,7 +112,7 @@ td__opt_hyper_of (const TdOpt *opt, uint64_t param_id)
 
   for (int i = 0; rule != NULL && i < opt->cls->op->n_attrs; i++)
     if (rule->own >> i & 1)
-      set (&u, &opt->cls->op->attrs[i], get (&rule->u, &opt->cls->op->attrs[i]));
+      set (&u, &opt->cls->op->attrs[i], td__opt_hyper_get (&rule->u, &opt->cls->op->attrs[i]));
   return u;
 }
 
@@ -186,7 +186,7 @@ td_opt_hyper (TdOpt *opt, const char *key, const char *name)
       || (key != NULL && !td__opt_each_param (opt, key, "td_opt_hyper", first_id, &id)))
     return (double)NAN;
   u = td__opt_hyper_of (opt, id);
-  return get (&u, &opt->cls->op->attrs[index]);
+  return td__opt_hyper_get (&u, &opt->cls->op->attrs[index]);
 }
 
 static void

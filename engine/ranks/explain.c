@@ -1,0 +1,89 @@
+/* What differs between ranks whose digests do: each lists its side as lines, rank 0's go to
+ * all, and the first line that is another is what everybody hears.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "comm.h"
+#include "host-memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+td__lines_put (TdLines *lines, const char *format, ...)
+{
+  va_list args;
+
+  lines->of = td__xrealloc (lines->of, (size_t)(lines->n + 1) * sizeof *lines->of);
+  memset (lines->of[lines->n], 0, TD_LINE); /* its bytes are sent */
+  va_start (args, format);
+  vsnprintf (lines->of[lines->n++], TD_LINE, format, args);
+  va_end (args);
+}
+
+void
+td__lines_clear (TdLines *lines)
+{
+  free (lines->of);
+  *lines = (TdLines){ NULL, 0 };
+}
+
+TdStatus
+td__bcast_bytes (TdComm *comm, void *bytes, size_t n, const TdSite *site)
+{
+  char why[TD_WHY_WIRE] = "";
+  bool ok;
+
+  td__last_words (comm);
+  ok = comm->transport->bcast (comm->wire, bytes, n, 0, why);
+  td__last_words (NULL);
+  return ok ? TD_OK : td__comm_fail (comm, why, site);
+}
+
+static const char *
+line_at (const TdLines *lines, int i)
+{
+  return i < lines->n ? lines->of[i] : "nothing more";
+}
+
+/* What is to be said where this rank's list is not rank 0's; false: it is. */
+static bool
+first_difference (const TdLines *own, const TdLines *roots, const char *before, char *note,
+                  size_t size)
+{
+  for (int i = 0; i < own->n || i < roots->n; i++)
+    if (strcmp (line_at (own, i), line_at (roots, i)) != 0)
+      {
+        snprintf (note, size, "%sit has %.80s where rank 0 has %.80s", before, line_at (own, i),
+                  line_at (roots, i));
+        return true;
+      }
+  return false;
+}
+
+TdStatus
+td__explain (TdComm *comm, const TdLines *own, const char *before, TdMeetKind kind,
+             const TdSite *site)
+{
+  TdMeet mine = td__meet_of (kind, NULL, site);
+  TdLines roots = { NULL, own->n };
+  TdStatus status = td__bcast_bytes (comm, &roots.n, sizeof roots.n, site);
+
+  roots.of = td__xcalloc ((size_t)roots.n + 1, sizeof *roots.of);
+  if (comm->rank == 0 && own->n > 0)
+    memcpy (roots.of, own->of, (size_t)own->n * sizeof *own->of);
+  if (status == TD_OK)
+    status = td__bcast_bytes (comm, roots.of, (size_t)roots.n * sizeof *roots.of, site);
+  if (status == TD_OK)
+    {
+      if (first_difference (own, &roots, before, mine.note, sizeof mine.note))
+        mine.flags |= TD_MEET_FAILED;
+      status = td__meet (comm, &mine, site);
+    }
+  td__lines_clear (&roots);
+  return status != TD_OK
+             ? status
+             : td__fail (TD_ERR_STATE, td__meet_name (kind), site,
+                         "rank %d of %d: %sranks differ", comm->rank, comm->size, before);
+}
