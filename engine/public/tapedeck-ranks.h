@@ -7,6 +7,10 @@
  * differs, in kind, shape, dtype or root, or where one of them has failed before or has ended,
  * it is an error on all of them.  Names are ChainerMN's.
  *
+ * Not found, ranks wait for each other then: a rank in a call of one communicator while another
+ * is in a call of another, or in td_recv; and a rank that never calls td_comm_new while others
+ * do, which belongs at the beginning of the program.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
@@ -95,13 +99,18 @@ TD_API TdStatus td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdS
  * td_opt_update is for all ranks.  Returns opt itself.
  * *Errors*: of td_opt_update on all ranks, before anything is updated, where hyperparameters,
  * loss scaling, what is frozen or hooks differ between ranks: TD_ERR_STATE, naming the first
- * that does. */
+ * that does.
+ *
+ * What one rank alone writes later stays its own, and so do persistents: the running statistics
+ * of td_batch_normalization_new are of its rank's examples.  Call td_comm_bcast_link on all
+ * ranks before an evaluation or a snapshot, so that it is of one model. */
 TD_API TdOpt *td_multi_node_optimizer_new (TdOpt *opt, TdComm *comm);
 TD_API TdOpt *td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, const TdSite *site);
 
 /** Have an evaluator (td_ext_evaluator) report what the examples of all ranks come to: means in
  * which each example counts once, however unevenly they are dealt out.  From here on every
- * evaluation is for all ranks.  Returns the evaluator itself.
+ * evaluation is for all ranks.  Each evaluates its own link: see td_multi_node_optimizer_new
+ * for running statistics.  Returns the evaluator itself.
  * *Errors*: TD_ERR_ARG for another extension, or one that was given before; inert then. */
 TD_API TdExtension *td_multi_node_evaluator_new (TdExtension *evaluator, TdComm *comm);
 TD_API TdExtension *td_multi_node_evaluator_new_at (TdExtension *evaluator, TdComm *comm,
