@@ -67,7 +67,7 @@ open_side (const char *spec, TdSession **session)
   g_autoptr (GError) error = NULL;
   TdIteration *iteration;
 
-  *session = td_session_open_for_command (path, &error);
+  *session = td_session_open (path, &error);
   if (!*session)
     {
       td__viz_trouble ("%s", error->message);

@@ -48,7 +48,7 @@ td_viz_leaks (int argc, char **argv)
       tape = argv[i];
   if (!tape)
     return td__viz_trouble ("leaks: a tape is needed; try tapedeck leaks --help");
-  g_autoptr (TdSession) session = td_session_open_for_command (tape, &error);
+  g_autoptr (TdSession) session = td_session_open (tape, &error);
   if (!session)
     return td__viz_trouble ("%s", error->message);
   if (td_session_is_snapshot (session))

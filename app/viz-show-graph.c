@@ -161,12 +161,10 @@ print_graph (Show *s)
 gboolean
 td__show_graph_write (Show *s, TdSink *sink, GError **error)
 {
-  g_autofree char *text = NULL;
-
   if (strcmp (s->format, "json") == 0)
     graph_json (s, sink);
   else
-    g_string_append (sink->text, text = print_graph (s));
+    td_sink_take (sink, print_graph (s));
   return TRUE;
 }
 

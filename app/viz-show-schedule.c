@@ -47,15 +47,13 @@ gboolean
 td__show_schedule_write (Show *s, TdSink *sink, GError **error)
 {
   g_autoptr (TdStatics) statics = is_schedule (s) ? td_statics_new (s->reader, s->it) : NULL;
-  g_autofree char *text = NULL;
   gint function;
 
   if (!choose_function (s, statics, &function, error))
     return FALSE;
   if (statics)
     {
-      text = td_statics_print (statics, function, s->format);
-      g_string_append (sink->text, text);
+      td_sink_take (sink, td_statics_print (statics, function, s->format));
       return TRUE;
     }
   /* first, for it loads iterations of its own */

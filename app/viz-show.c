@@ -481,7 +481,7 @@ narrow (Show *s, GError **error)
 static gboolean
 load (Show *s, const View *view, GError **error)
 {
-  s->session = td_session_open_for_command (s->tape, error);
+  s->session = td_session_open (s->tape, error);
   if (!s->session)
     return FALSE;
   if (td_session_is_snapshot (s->session) && !(view->flags & OF_SNAPSHOT))

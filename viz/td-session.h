@@ -47,17 +47,17 @@ typedef enum
   TD_PROGRAM_CRASHED, /* by a signal, or the tape ends without saying how */
 } TdProgramState;
 
-/** Open a tape, complete or still growing. Owner: the caller. Errors: `error` says what and
- * where in one line (missing, not a tape, newer format). */
+/** Open a tape, complete or still growing, for a command, which looks once and from one thread:
+ * the playhead stands at the head, nothing is loaded before it is asked for, and what the
+ * session loads and what is loaded through its reader share their arrays. What is added to the
+ * tape meanwhile is not seen. Owner: the caller. Errors: `error` says what and where in one
+ * line (missing, not a tape, newer format). */
 TdSession *td_session_open (const char *path, GError **error);
-/** The same for a window, which may look on for ever: of a long run the list of iterations is a
- * sample (td_session_get_n_iterations) and curves are folded, so that memory has a bound. */
+/** The same for a window, which may look on for ever: it begins at the loss, loads what is
+ * asked for in a thread of its own and sees what is added; of a long run the list of iterations
+ * is a sample (td_session_get_n_iterations) and curves are folded, so that memory has a bound.
+ */
 TdSession *td_session_open_bounded (const char *path, GError **error);
-/** The same for a command, which looks once and from one thread: the playhead is not placed on
- * the loss, nothing is loaded before it is asked for, and what the session loads and what is
- * loaded through its reader share their arrays. What is added to the tape meanwhile is not
- * seen. */
-TdSession *td_session_open_for_command (const char *path, GError **error);
 /** Wrap iterations made by hand: tests, and tools without a tape. Owner: takes the array's
  * references. */
 TdSession *td_session_new_for_iterations (TdIteration **iterations, guint n);

@@ -82,6 +82,18 @@ assert_fits (const char *const *argv, const char *what, int expected)
   assert_in_range (kb, 1000, MOST_KB);
 }
 
+static void
+show (const char *view, const char *format, int expected)
+{
+  const char *const argv[] = {
+    td_test_program ("app/tapedeck"), "show", tape, "--view", view, "--format", format, NULL
+  };
+  char what[40];
+
+  snprintf (what, sizeof what, "%s, %s", view, format);
+  assert_fits (argv, what, expected);
+}
+
 /* The program has no static function and no NaN: for two views that is an answer. */
 static void
 show_all (void)
@@ -97,23 +109,17 @@ show_all (void)
     { "findings", 0 }, { "ridge", 0 },    { "explain", NO_CALLS }, { "origin", NO_CALLS },
   };
   static const char *const formats[] = { "text", "json", "svg" };
+  static const char *const others[][2] = { { "graph", "dot" },
+                                           { "memory", "csv" },
+                                           { "schedule", "csv" },
+                                           { "timeline", "csv" },
+                                           { "flame", "csv" } };
 
   for (size_t v = 0; v < sizeof views / sizeof *views; v++)
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
-      {
-        const char *const argv[] = { td_test_program ("app/tapedeck"),
-                                     "show",
-                                     tape,
-                                     "--view",
-                                     views[v].name,
-                                     "--format",
-                                     formats[f],
-                                     NULL };
-        char what[40];
-
-        snprintf (what, sizeof what, "%s, %s", views[v].name, formats[f]);
-        assert_fits (argv, what, views[v].status);
-      }
+      show (views[v].name, formats[f], views[v].status);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    show (others[i][0], others[i][1], 0);
 }
 
 static void

@@ -105,7 +105,7 @@ static char *
 tell_more (const Claim *claim)
 {
   g_autofree char *path = td_lesson_find_recording (claim->words[1]);
-  g_autoptr (TdSession) other = td_session_open (path, NULL);
+  g_autoptr (TdSession) other = td_session_open_bounded (path, NULL);
   assert_non_null (other);
   g_autoptr (TdIteration) there = td_session_load_iteration (other, number (claim, 2), NULL);
   g_autoptr (TdIteration) here
@@ -386,7 +386,7 @@ judge_step (const TdLesson *lesson, const TdLessonStep *step, GString *faults)
       g_string_append_printf (faults, "\n%s: no recording %s", lesson->name, step->recording);
       return;
     }
-  claim.session = td_session_open (claim.path, NULL);
+  claim.session = td_session_open_bounded (claim.path, NULL);
   assert_non_null (claim.session);
   for (guint i = 0; step->claims[i]; i++)
     if (*step->claims[i])

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <glib.h>
+#include <string.h>
 
 G_BEGIN_DECLS
 
@@ -29,6 +30,21 @@ td_sink_row (TdSink *sink)
     return;
   sink->flush (sink->data, sink->text->str, sink->text->len);
   g_string_truncate (sink->text, 0);
+}
+
+/** A whole text goes on at once, behind what has gathered. Owner: takes the text. */
+static inline void
+td_sink_take (TdSink *sink, char *text)
+{
+  if (sink->flush)
+    {
+      sink->flush (sink->data, sink->text->str, sink->text->len);
+      g_string_truncate (sink->text, 0);
+      sink->flush (sink->data, text, strlen (text));
+    }
+  else
+    g_string_append (sink->text, text);
+  g_free (text);
 }
 
 G_END_DECLS

@@ -139,35 +139,8 @@ session_new (const char *path, guint max_summaries, GError **error)
   return self;
 }
 
-static TdSession *
-open_session (const char *path, gboolean bounded, GError **error)
-{
-  TdSession *self = session_new (path, bounded ? MAX_SUMMARIES : 0, error);
-
-  if (!self)
-    return NULL;
-  td__session_start_worker (self);
-  self->bounded = bounded;
-  td_curves_set_limit (self->curves, bounded ? MAX_CURVE_VALUES : 0);
-  td__session_take_reports (self);
-  place_at_start (self);
-  return self;
-}
-
 TdSession *
 td_session_open (const char *path, GError **error)
-{
-  return open_session (path, FALSE, error);
-}
-
-TdSession *
-td_session_open_bounded (const char *path, GError **error)
-{
-  return open_session (path, TRUE, error);
-}
-
-TdSession *
-td_session_open_for_command (const char *path, GError **error)
 {
   TdSession *self = session_new (path, 0, error);
 
@@ -176,6 +149,21 @@ td_session_open_for_command (const char *path, GError **error)
   self->worker_tape = td__tape_handle_ref (self->tape);
   self->moment = self->head;
   g_array_append_val (self->history, self->moment);
+  return self;
+}
+
+TdSession *
+td_session_open_bounded (const char *path, GError **error)
+{
+  TdSession *self = session_new (path, MAX_SUMMARIES, error);
+
+  if (!self)
+    return NULL;
+  td__session_start_worker (self);
+  self->bounded = TRUE;
+  td_curves_set_limit (self->curves, MAX_CURVE_VALUES);
+  td__session_take_reports (self);
+  place_at_start (self);
   return self;
 }
 

@@ -51,7 +51,7 @@ static TdSession *
 open_session (const Tape *tape)
 {
   GError *error = NULL;
-  TdSession *session = td_session_open (tape->path, &error);
+  TdSession *session = td_session_open_bounded (tape->path, &error);
 
   assert_null (error);
   assert_non_null (session);
@@ -611,11 +611,11 @@ session__refuses_what_is_no_tape_in_one_line (void **state)
   GError *error = NULL;
 
   td_test_write_file (path, "this is not a tape", 18);
-  assert_null (td_session_open (path, &error));
+  assert_null (td_session_open_bounded (path, &error));
   assert_contains (error->message, "garbage.tdtape: ");
   assert_null (strchr (error->message, '\n'));
   g_clear_error (&error);
-  assert_null (td_session_open (td_test_tmp ("missing.tdtape"), &error));
+  assert_null (td_session_open_bounded (td_test_tmp ("missing.tdtape"), &error));
   assert_non_null (error);
   g_clear_error (&error);
   (void)state;
