@@ -285,6 +285,8 @@ take_records (Without *w, const Map *m)
         r.begin = m->event[r.begin], r.end = m->event[r.end]);
   TAKE (traced, n_traced, TdTapeTraced, FALSE, MOVE_EVENT);
   TAKE (device_times, n_device_times, TdTapeDeviceTime, EVENT_GONE, MOVE_EVENT);
+  TAKE (collectives, n_collectives, TdTapeCollective, FALSE, MOVE_EVENT);
+  TAKE (rank_sums, n_rank_sums, TdTapeRankSum, FALSE, MOVE_EVENT);
   TAKE (attr_changes, n_attr_changes, TdTapeAttrs, EVENT_GONE, MOVE_EVENT);
   w->it.stop.event = event_at (m, it->stop.event);
 }

@@ -135,6 +135,13 @@ collect (Names *names, const TdTapeIteration *t)
     add_site (names, t->host_reads[i].site);
   for (guint i = 0; i < t->n_copies; i++)
     add_site (names, t->copies[i].site);
+  for (guint i = 0; i < t->n_collectives; i++)
+    {
+      add_site (names, t->collectives[i].site);
+      add_string (names, t->collectives[i].call);
+    }
+  for (guint i = 0; i < t->n_rank_sums; i++)
+    add_string (names, t->rank_sums[i].path);
   for (guint i = 0; i < t->n_reports; i++)
     add_string (names, t->reports[i].key);
   for (guint i = 0; i < t->n_notices; i++)

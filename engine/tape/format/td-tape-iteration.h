@@ -54,6 +54,8 @@ typedef enum
   TD_TAPE_SECTION_PACKED, /* a long one of another kind: tape-pack.h */
   TD_TAPE_SECTION_CALLS,
   TD_TAPE_SECTION_CALL_WORDS,
+  TD_TAPE_SECTION_COLLECTIVES,
+  TD_TAPE_SECTION_RANK_SUMS,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -85,7 +87,7 @@ static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
  * STATICS, RUNS, TRACED, HELD, DEVICES, DEVICE_TIMES, OBJECTS, REFERENCES, POOLS, COPIES,
- * CALLS, CALL_WORDS, ADDRESSES (one for each memory record; BLOCKS is then the iteration's) as
+ * CALLS, CALL_WORDS, COLLECTIVES, RANK_SUMS, ADDRESSES (one for each memory record; BLOCKS is then the iteration's) as
  * far as there are any, and the sections of structure and memory where the id is 0. */
 typedef struct
 {
@@ -346,6 +348,9 @@ typedef struct
   const uint64_t *call_words;
   uint32_t n_calls, n_call_words;
   const struct TdTapePacked *packed; /* writers, of a very large one: instead of its arrays */
+  const TdTapeCollective *collectives; /* of a rank */
+  const TdTapeRankSum *rank_sums;
+  uint32_t n_collectives, n_rank_sums;
 } TdTapeIteration;
 
 /** Engine id of variable `var`. */

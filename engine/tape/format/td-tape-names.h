@@ -23,6 +23,8 @@ TD_API const char *td_tape_value_kind_name (unsigned kind);
 TD_API const char *td_tape_pool_name (unsigned kind);
 TD_API const char *td_tape_copy_way_name (unsigned way);
 TD_API const char *td_tape_copy_why_name (unsigned why);
+TD_API const char *td_tape_wait_name (unsigned wait);
+TD_API const char *td_tape_rank_sum_name (unsigned kind);
 
 /** Bytes of one element of `dtype`; 0 if unknown. */
 TD_API size_t td_tape_dtype_bytes (unsigned dtype);

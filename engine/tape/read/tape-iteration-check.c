@@ -77,6 +77,18 @@ calls_ok (const TdTapeIteration *it)
   return true;
 }
 
+static bool
+ranks_ok (const TdTapeIteration *it)
+{
+  for (uint32_t i = 0; i < it->n_collectives; i++)
+    if (it->collectives[i].event > it->n_events || it->collectives[i].wait >= TD_TAPE_N_WAITS)
+      return false;
+  for (uint32_t i = 0; i < it->n_rank_sums; i++)
+    if (it->rank_sums[i].event > it->n_events || it->rank_sums[i].kind >= TD_TAPE_N_SUMS)
+      return false;
+  return true;
+}
+
 bool
 td__tape_instance_ok (const TdTapeIteration *it)
 {
@@ -106,5 +118,5 @@ td__tape_instance_ok (const TdTapeIteration *it)
     if (it->device_times[i].event >= it->n_events
         || (i > 0 && it->device_times[i].event < it->device_times[i - 1].event))
       return false;
-  return calls_ok (it);
+  return calls_ok (it) && ranks_ok (it);
 }

@@ -27,7 +27,7 @@ typedef struct
 {
   TdTapeIteration it; /* first: it is what callers hold */
   TapePart *structure, *memory;
-  void *arrays[26];
+  void *arrays[28];
   unsigned n_arrays;
 } Loaded;
 
@@ -549,6 +549,8 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   COPY (l, copies, n_copies, COPIES);
   COPY (l, calls, n_calls, CALLS);
   COPY (l, call_words, n_call_words, CALL_WORDS);
+  COPY (l, collectives, n_collectives, COLLECTIVES);
+  COPY (l, rank_sums, n_rank_sums, RANK_SUMS);
   apply_changes (r, l);
   take_stop (l, sections);
   take_reports (r, l);

@@ -132,5 +132,9 @@ NAME (td_tape_pool_name, TD_TAPE_N_POOLS, "default", "workspace", "static", "gra
 NAME (td_tape_copy_way_name, TD_TAPE_N_COPY_WAYS, "to device", "to host")
 NAME (td_tape_copy_why_name, TD_TAPE_N_COPY_WHYS, "op", "read", "write", "new", "batch", "load",
       "check")
+NAME (td_tape_wait_name, TD_TAPE_N_WAITS, "meet", "bcast", "sum", "gather", "exchange", "send",
+      "receive")
+NAME (td_tape_rank_sum_name, TD_TAPE_N_SUMS, "parameter", "persistent", "state", "gradient",
+      "mean", "number")
 NAME (td_tape_value_kind_name, TD_TAPE_N_VALUE_KINDS, "interior", "external", "constant",
       "output", "output's gradient", "gradient")

@@ -409,6 +409,7 @@ dump_iteration (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
   td__tape_dump_devices (d, it);
   td__tape_dump_pools (d, it);
   td__tape_dump_copies (d, it);
+  td__tape_dump_ranks (d, it);
   td__tape_dump_keyframe (d, it);
 }
 

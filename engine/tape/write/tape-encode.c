@@ -195,6 +195,8 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
   PUT (b, COPIES, it->copies, it->n_copies);
   PUT (b, CALLS, it->calls, it->n_calls);
   PUT (b, CALL_WORDS, it->call_words, it->n_call_words);
+  PUT (b, COLLECTIVES, it->collectives, it->n_collectives);
+  PUT (b, RANK_SUMS, it->rank_sums, it->n_rank_sums);
   if (it->stop.stopped)
     PUT (b, STOP, &it->stop, 1);
   if (it->structure == 0)

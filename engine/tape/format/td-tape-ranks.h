@@ -1,0 +1,102 @@
+/* What the tape of a rank says of the others: prose and records.  Included by td-tape.h.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <assert.h>
+#include <stdint.h>
+
+/* Ranks are processes that run the same program, each with a tape of its own; the header says
+ * which of them it is of.  Two sections of an iteration are about what they have in common.
+ *
+ * COLLECTIVES has one element for each time that the program waited for other ranks, in order.
+ * A call of a collective is several of them: first the ranks meet (MEET) and tell each other
+ * what they are about to do, then come the arrays (BCAST, SUM, GATHER, EXCHANGE); SEND and
+ * RECEIVE are of two ranks.  All elements of one call have the same `comm` and `seq`, which are
+ * the same on all its ranks: so they are put side by side.  `comm` is a number of its own for
+ * each communicator; `seq` counts its calls from 1.  An element is written when the wait begins
+ * and completed when it ends; one with the flag WAITS never ended, and has no duration.
+ * `event` is the event that was next, or that of the operation itself.  Times count from the
+ * tape's time 0, so that the clocks of two tapes can be held against each other: nobody leaves
+ * a meeting before all have come.  What happened while no iteration was recorded belongs to the
+ * one that follows, and has the flag BEFORE.
+ *
+ * RANK_SUMS has what ranks must have in common, or must not, as sums of 128 bits over the bytes
+ * of an array, made by a multi-node optimizer in each update: of each gradient before and after
+ * the mean over ranks, of each parameter, persistent and state of the optimizer after the
+ * update; and numbers of the optimizer (learning rate, count of updates, loss scale), which
+ * stand as a double in sum[0].  `path` is the array's name in the optimizer, "l1/W", "l1/W/m".
+ * Element `at` of the array is in `sample`, the same element on all ranks, so that a mean can
+ * be held against what it is of.  Half precision is widened to float32 before gradients are
+ * summed, and their sums are of that; others are of the array's bytes.
+ *
+ * Programs without ranks have neither, nor have tapes of earlier recorders. */
+
+typedef enum
+{
+  TD_TAPE_WAIT_MEET,
+  TD_TAPE_WAIT_BCAST,
+  TD_TAPE_WAIT_SUM,
+  TD_TAPE_WAIT_GATHER,
+  TD_TAPE_WAIT_EXCHANGE,
+  TD_TAPE_WAIT_SEND,
+  TD_TAPE_WAIT_RECEIVE,
+  TD_TAPE_N_WAITS
+} TdTapeWait;
+
+enum
+{
+  TD_TAPE_COLLECTIVE_BEFORE = 1 << 0, /* the iteration */
+  TD_TAPE_COLLECTIVE_WAITS = 1 << 1,  /* it never ended */
+  TD_TAPE_COLLECTIVE_FAILED = 1 << 2, /* ranks differ, or one of them could not take part */
+  TD_TAPE_COLLECTIVE_WHOLE = 1 << 3   /* of all ranks that were started */
+};
+
+/** COLLECTIVES: one time that this rank waited for others. */
+typedef struct
+{
+  uint64_t comm, seq;
+  uint64_t bytes;    /* of this rank's part; MEET: 0 */
+  uint64_t start_ns; /* since the tape's time 0 */
+  uint64_t duration_ns;
+  uint32_t event; /* before this event, or of it */
+  uint32_t site;
+  uint32_t call;       /* string: "td_comm_allreduce" */
+  uint32_t rank, size; /* of the communicator */
+  int32_t peer;        /* root, or who it is sent to or received from; -1: none */
+  uint8_t wait;        /* TdTapeWait */
+  uint8_t flags;       /* TD_TAPE_COLLECTIVE_... */
+  uint8_t reserved[6];
+} TdTapeCollective;
+static_assert (sizeof (TdTapeCollective) == 72, "TdTapeCollective changed size");
+
+typedef enum
+{
+  TD_TAPE_SUM_PARAMETER, /* after the update */
+  TD_TAPE_SUM_PERSISTENT,
+  TD_TAPE_SUM_STATE,    /* of the optimizer */
+  TD_TAPE_SUM_GRADIENT, /* this rank's own */
+  TD_TAPE_SUM_MEAN,     /* the mean of all ranks' */
+  TD_TAPE_SUM_NUMBER,   /* of the optimizer: sum[0] has the bits of a double */
+  TD_TAPE_N_SUMS
+} TdTapeSumKind;
+
+enum
+{
+  TD_TAPE_SUM_ABSENT = 1 << 0 /* this rank has no such gradient */
+};
+
+/** RANK_SUMS: one array, or number. */
+typedef struct
+{
+  uint64_t sum[2];
+  double sample;         /* element `at`, as it is */
+  uint64_t at, size;     /* size: elements */
+  uint64_t n_not_finite; /* NaN and infinite elements */
+  uint32_t path;         /* string */
+  uint32_t event;        /* before this event */
+  uint8_t kind;          /* TdTapeSumKind */
+  uint8_t flags;         /* TD_TAPE_SUM_... */
+  uint8_t reserved[2];
+  uint32_t n_averaged; /* MEAN: the ranks that it is of */
+} TdTapeRankSum;
+static_assert (sizeof (TdTapeRankSum) == 64, "TdTapeRankSum changed size");
