@@ -45,7 +45,6 @@ infer_same (TdOpCall *call)
 static TdStatus
 sent (TdOpCall *call, bool ok, const char *why)
 {
-  td__last_words (NULL);
   comm_of (call)->brought = true;
   return ok ? TD_OK : td__comm_fail (comm_of (call), why, td__engine.call_site);
 }
@@ -60,10 +59,9 @@ bcast_forward (TdOpCall *call)
 
   if (a->rank == a->root && call->in[0].size > 0)
     memcpy (call->out[0].data, call->in[0].data, bytes_of (&call->in[0]));
-  td__last_words (a->comm);
   return sent (call,
-               a->comm->transport->bcast (a->comm->wire, call->out[0].data,
-                                          bytes_of (&call->out[0]), a->root, why),
+               td__wait_bcast (a->comm, call->out[0].data, bytes_of (&call->out[0]), a->root,
+                               why, td__engine.call_site),
                why);
 }
 
@@ -79,10 +77,10 @@ sum (TdOpCall *call, const TdTensor *t)
   TdComm *comm = comm_of (call);
   char why[TD_WHY_WIRE] = "";
 
-  td__last_words (comm);
-  return sent (call,
-               comm->transport->sum (comm->wire, t->data, t->size, wire_kinds[t->dtype], why),
-               why);
+  return sent (
+      call,
+      td__wait_sum (comm, t->data, t->size, wire_kinds[t->dtype], why, td__engine.call_site),
+      why);
 }
 
 static TdStatus
@@ -126,10 +124,9 @@ allgather_forward (TdOpCall *call)
   TdComm *comm = comm_of (call);
   char why[TD_WHY_WIRE] = "";
 
-  td__last_words (comm);
   return sent (call,
-               comm->transport->gather (comm->wire, call->in[0].data, call->out[0].data,
-                                        bytes_of (&call->in[0]), why),
+               td__wait_gather (comm, call->in[0].data, call->out[0].data,
+                                bytes_of (&call->in[0]), why, td__engine.call_site),
                why);
 }
 
@@ -139,10 +136,10 @@ alltoall_forward (TdOpCall *call)
   TdComm *comm = comm_of (call);
   char why[TD_WHY_WIRE] = "";
 
-  td__last_words (comm);
   return sent (call,
-               comm->transport->exchange (comm->wire, call->in[0].data, call->out[0].data,
-                                          bytes_of (&call->in[0]) / (size_t)comm->size, why),
+               td__wait_exchange (comm, call->in[0].data, call->out[0].data,
+                                  bytes_of (&call->in[0]) / (size_t)comm->size, why,
+                                  td__engine.call_site),
                why);
 }
 

@@ -11,6 +11,7 @@
 
 static TdComm *open_comms;
 static pid_t opened_by;
+static uint64_t n_made; /* of all ranks, which all make in one order */
 static const TdTransport *left_at_exit;
 
 static TdComm *
@@ -51,6 +52,8 @@ comm_close (void *object, bool together)
     comm->next->link = comm->link;
   comm->transport->close (comm->wire, together);
   free (comm->all);
+  free (comm->n_sent);
+  free (comm->n_received);
   *comm = (TdComm){ .inert = true, .rank = -1, .object.freed = true };
   td__shell_keep (comm);
 }
@@ -75,16 +78,19 @@ at_exit (void)
 
 /* *Owner*: takes wire.  MPI's own end is registered before ours, and so comes after it. */
 static TdComm *
-comm_of (const TdTransport *transport, TdWire *wire)
+comm_of (const TdTransport *transport, TdWire *wire, uint64_t id)
 {
   TdComm *comm = td__xcalloc (1, sizeof *comm);
 
   comm->transport = transport;
   comm->wire = wire;
+  comm->id = id;
   comm->rank = wire->rank;
   comm->size = wire->size;
   comm->intra_rank = wire->intra_rank;
   comm->all = td__xcalloc ((size_t)wire->size, sizeof *comm->all);
+  comm->n_sent = td__xcalloc ((size_t)wire->size, sizeof *comm->n_sent);
+  comm->n_received = td__xcalloc ((size_t)wire->size, sizeof *comm->n_received);
   comm->link = &open_comms;
   comm->next = open_comms;
   if (open_comms != NULL)
@@ -162,7 +168,8 @@ td_comm_new_at (const char *name, const TdSite *site)
         td__fail (TD_ERR_STATE, "td_comm_new", site, "%s", why);
       return inert_comm ();
     }
-  comm = comm_of (transport, wire);
+  n_made++;
+  comm = comm_of (transport, wire, td__digest (0, &n_made, sizeof n_made));
   comm->whole = true;
   td__last_words_start ();
   mine = td__meet_of (TD_MEET_NEW, NULL, site);
@@ -175,23 +182,33 @@ td_comm_new (const char *name)
   return td_comm_new_at (name, NULL);
 }
 
+/* Named after the call that makes it: the same for all ranks of that color. */
+static uint64_t
+id_of_part (const TdComm *comm, int color)
+{
+  const uint64_t id = td__digest (comm->id, &comm->seq, sizeof comm->seq);
+
+  return td__digest (id, &color, sizeof color);
+}
+
 TdComm *
 td_comm_split_at (TdComm *comm, int color, int key, const TdSite *site)
 {
   char why[TD_WHY_WIRE] = "";
   TdWire *wire;
   TdMeet mine;
+  TdWait wait;
 
   if (!td__comm_usable (comm, "td_comm_split", site))
     return inert_comm ();
   mine = td__meet_of (TD_MEET_SPLIT, NULL, site);
   if (td__meet (comm, &mine, site) != TD_OK)
     return inert_comm ();
-  td__last_words (comm);
+  wait = td__wait_begin (comm, TD_WAIT_EXCHANGE, 0, -1, site);
   wire = comm->transport->split (comm->wire, color, key, why);
-  td__last_words (NULL);
+  td__wait_end (comm, &wait, wire != NULL || why[0] == '\0');
   if (wire != NULL)
-    return comm_of (comm->transport, wire);
+    return comm_of (comm->transport, wire, id_of_part (comm, color));
   if (why[0] != '\0')
     td__comm_fail (comm, why, site);
   return inert_comm ();
@@ -268,17 +285,16 @@ td__ranks_leave (void)
       }
   for (TdComm *c = open_comms; c != NULL; c = c->next)
     {
-      bool differs;
+      bool differs, ok;
+      TdWait wait;
 
       if (c->parted)
         continue;
-      td__last_words (c);
+      wait = td__wait_begin (c, TD_WAIT_MEET, 0, -1, NULL);
       c->parted = true;
-      if (!c->transport->meet_end (c->wire, why))
-        status = 1;
-      else if (td__meet_compare (c, &differs, NULL) != TD_OK)
-        status = 1;
-      td__last_words (NULL);
+      ok = c->transport->meet_end (c->wire, why)
+           && td__meet_compare (c, &differs, NULL) == TD_OK;
+      status |= !td__wait_end (c, &wait, ok);
     }
   return status;
 }

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "compute/core/rank-notes.h"
 #include "train/links/link.h"
 #include "transport.h"
 
@@ -51,14 +52,15 @@ typedef struct TdMeet
   uint64_t seq; /**< number of the meeting, from 1 */
   int32_t dtype, root;
   uint64_t digest;
-  int64_t number; /**< what the call makes of it; not compared */
+  int64_t number;   /**< what the call makes of it; not compared */
+  uint64_t sums[2]; /**< of an update: of what the last one made; 0: nobody records */
   int32_t ndim, line;
   int64_t dim[TD_MAX_DIMS];
   uint32_t flags;
   char file[44]; /**< the end of its name, if it is longer */
   char note[208];
 } TdMeet;
-_Static_assert(sizeof (TdMeet) == 368, "TdMeet is what ranks of different builds exchange");
+_Static_assert(sizeof (TdMeet) == 384, "TdMeet is what ranks of different builds exchange");
 
 struct TdComm
 {
@@ -66,8 +68,10 @@ struct TdComm
   const TdTransport *transport;
   TdWire *wire;
   int rank, size, intra_rank;
+  uint64_t id; /**< the same on all its ranks, and of no other communicator */
   uint64_t seq;
-  TdMeet mine, *all; /**< of the last meeting; all: in the order of ranks */
+  uint64_t *n_sent, *n_received; /**< letters, by rank */
+  TdMeet mine, *all;             /**< of the last meeting; all: in the order of ranks */
   bool inert;
   bool whole;          /**< of all ranks that were started: td_comm_new */
   bool brought;        /**< this rank's part of the call has been sent */
@@ -131,6 +135,24 @@ TdStatus td__explain (TdComm *comm, const TdLines *own, const char *before, TdMe
                       const TdSite *site);
 /** Give all ranks rank 0's bytes, in host memory. */
 TdStatus td__bcast_bytes (TdComm *comm, void *bytes, size_t n, const TdSite *site);
+
+/* wait.c: calls of the transport, as it has them; a rank waits in them for others. */
+bool td__wait_bcast (TdComm *comm, void *data, size_t bytes, int root, char *why,
+                     const TdSite *site);
+bool td__wait_sum (TdComm *comm, void *data, int64_t n, TdWireKind kind, char *why,
+                   const TdSite *site);
+bool td__wait_gather (TdComm *comm, const void *in, void *all, size_t bytes, char *why,
+                      const TdSite *site);
+bool td__wait_exchange (TdComm *comm, const void *in, void *out, size_t bytes, char *why,
+                        const TdSite *site);
+bool td__wait_send (TdComm *comm, const void *data, size_t bytes, int to, char *why,
+                    const TdSite *site);
+bool td__wait_receive (TdComm *comm, void *data, size_t bytes, int from, char *why,
+                       const TdSite *site);
+/** The same around other calls; end returns ok. */
+TdWait td__wait_begin (const TdComm *comm, TdWaitKind kind, size_t bytes, int peer,
+                       const TdSite *site);
+bool td__wait_end (const TdComm *comm, TdWait *wait, bool ok);
 
 /* last-words.c */
 /** From here on this process waits for others, in that meeting; NULL: no more.  When mpirun

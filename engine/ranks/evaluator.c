@@ -31,12 +31,9 @@ static TdStatus
 add_up (TdComm *comm, double *sums, int64_t n)
 {
   char why[TD_WHY_WIRE] = "";
-  bool ok;
 
-  td__last_words (comm);
-  ok = comm->transport->sum (comm->wire, sums, n, TD_WIRE_F64, why);
-  td__last_words (NULL);
-  return ok ? TD_OK : td__comm_fail (comm, why, NULL);
+  return td__wait_sum (comm, sums, n, TD_WIRE_F64, why, NULL) ? TD_OK
+                                                              : td__comm_fail (comm, why, NULL);
 }
 
 static TdStatus

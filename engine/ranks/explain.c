@@ -33,12 +33,9 @@ TdStatus
 td__bcast_bytes (TdComm *comm, void *bytes, size_t n, const TdSite *site)
 {
   char why[TD_WHY_WIRE] = "";
-  bool ok;
 
-  td__last_words (comm);
-  ok = comm->transport->bcast (comm->wire, bytes, n, 0, why);
-  td__last_words (NULL);
-  return ok ? TD_OK : td__comm_fail (comm, why, site);
+  return td__wait_bcast (comm, bytes, n, 0, why, site) ? TD_OK
+                                                       : td__comm_fail (comm, why, site);
 }
 
 static const char *

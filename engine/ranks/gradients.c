@@ -5,8 +5,8 @@
  * for each array counts the ranks that have it.
  *
  * SPDX-License-Identifier: MIT */
-#include "arrays.h"
 #include "host-memory.h"
+#include "sums.h"
 
 #include "compute/core/copies.h"
 
@@ -24,6 +24,7 @@ typedef struct
   const TdCommon *common;
   int first, end;
   bool doubles; /* else floats */
+  bool told;    /* who records wants sums */
   int64_t n;    /* numbers of all, without the counts behind them */
   char *numbers;
 } Bucket;
@@ -135,8 +136,19 @@ copy (const TdVar *g, char *place, bool pack, const TdSite *site)
   return status;
 }
 
+/* Tell who records of the gradient, or mean, of array i. */
+static void
+tell (const Bucket *b, int i, TdRankSumKind kind, const char *place, uint64_t turn, int n_of)
+{
+  const TdVar *v = array_of (b, i);
+
+  if (b->told)
+    td__tell_gradient (kind, b->common->of[i].key, place, b->doubles,
+                       td__size (&v->node->shape), turn, n_of);
+}
+
 static TdStatus
-pack (Bucket *b, bool counts, const TdSite *site)
+pack (Bucket *b, bool counts, uint64_t turn, const TdSite *site)
 {
   char *place = b->numbers;
   TdStatus status = TD_OK;
@@ -148,7 +160,12 @@ pack (Bucket *b, bool counts, const TdSite *site)
 
       set_count (b, i, has);
       if (has)
-        status = copy (v->grad, place, true, site);
+        {
+          status = copy (v->grad, place, true, site);
+          tell (b, i, TD_RANK_SUM_GRADIENT, place, turn, 0);
+        }
+      else if (b->told && takes_part (v))
+        td__tell_absent (b->common->of[i].key);
       if (takes_part (v))
         place += (size_t)td__size (&v->node->shape) * number_bytes (b);
     }
@@ -188,7 +205,7 @@ divide (const Bucket *b, char *place, int64_t n, int by)
 }
 
 static TdStatus
-unpack (const Bucket *b, int n_counting, const TdSite *site)
+unpack (const Bucket *b, int n_counting, uint64_t turn, const TdSite *site)
 {
   char *place = b->numbers;
   TdStatus status = TD_OK;
@@ -204,6 +221,7 @@ unpack (const Bucket *b, int n_counting, const TdSite *site)
       if (count_of (b, i) > 0)
         {
           divide (b, place, n, n_counting);
+          tell (b, i, TD_RANK_SUM_MEAN, place, turn, n_counting);
           g = gradient_to_fill (v, site);
           status = g != NULL ? copy (g, place, false, site) : td__error_status ();
           if (g != NULL)
@@ -225,16 +243,14 @@ reduce (TdComm *comm, Bucket *b, bool counts, int n_counting, const TdSite *site
   bool ok;
 
   b->numbers = td__xcalloc ((size_t)n, number_bytes (b));
-  status = pack (b, counts, site);
+  b->told = comm->size > 1 && td__rank_sums_wanted ();
+  status = pack (b, counts, comm->seq, site);
   if (status != TD_OK)
     td__comm_abort (comm);
-  td__last_words (comm);
   ok = status == TD_OK
-       && comm->transport->sum (comm->wire, b->numbers, n,
-                                b->doubles ? TD_WIRE_F64 : TD_WIRE_F32, why);
-  td__last_words (NULL);
+       && td__wait_sum (comm, b->numbers, n, b->doubles ? TD_WIRE_F64 : TD_WIRE_F32, why, site);
   if (status == TD_OK)
-    status = ok ? unpack (b, n_counting, site) : td__comm_fail (comm, why, site);
+    status = ok ? unpack (b, n_counting, comm->seq, site) : td__comm_fail (comm, why, site);
   free (b->numbers);
   return status;
 }

@@ -46,8 +46,8 @@ send_forward (TdOpCall *call)
   char why[TD_WHY_WIRE] = "";
 
   memcpy (call->out[0].data, &delegate, sizeof delegate);
-  if (a->comm->transport->send (a->comm->wire, call->in[0].data, bytes_of (&call->in[0]),
-                                a->rank, why))
+  if (td__wait_send (a->comm, call->in[0].data, bytes_of (&call->in[0]), a->rank, why,
+                     td__engine.call_site))
     return TD_OK;
   return td__comm_fail (a->comm, why, td__engine.call_site);
 }
@@ -65,13 +65,11 @@ recv_forward (TdOpCall *call)
 {
   const LetterAttrs *a = call->attrs;
   char why[TD_WHY_WIRE] = "";
-  bool got;
 
-  td__last_words (a->comm);
-  got = a->comm->transport->receive (a->comm->wire, call->out[0].data, bytes_of (&call->out[0]),
-                                     a->rank, why);
-  td__last_words (NULL);
-  return got ? TD_OK : td__comm_fail (a->comm, why, td__engine.call_site);
+  return td__wait_receive (a->comm, call->out[0].data, bytes_of (&call->out[0]), a->rank, why,
+                           td__engine.call_site)
+             ? TD_OK
+             : td__comm_fail (a->comm, why, td__engine.call_site);
 }
 
 /* The receiver's gradient of x comes from there. */
@@ -194,7 +192,7 @@ td_send_at (TdVar *x, TdComm *comm, int rank, const TdSite *site)
       td__meet_fail (&letter);
     }
   comm->mine = letter;
-  if (!comm->transport->send (comm->wire, &letter, sizeof letter, rank, why))
+  if (!td__wait_send (comm, &letter, sizeof letter, rank, why, site))
     td__comm_fail (comm, why, site);
   if (why[0] != '\0' || (letter.flags & TD_MEET_FAILED))
     return td__poison ();
@@ -236,13 +234,13 @@ comes (const TdComm *comm, const TdMeet *letter, int rank, const TdSite *site)
 
 /* What comes is taken all the same: the next letter is behind it. */
 static TdVar *
-dropped (const TdComm *comm, const LetterAttrs *a)
+dropped (TdComm *comm, const LetterAttrs *a)
 {
   const size_t bytes = (size_t)td_shape_size (&a->shape) * td__dtype_sizes[a->dtype];
   char why[TD_WHY_WIRE] = "";
   void *room = td__xmalloc (bytes + 1);
 
-  comm->transport->receive (comm->wire, room, bytes, a->rank, why);
+  td__wait_receive (comm, room, bytes, a->rank, why, NULL);
   free (room);
   return td__poison ();
 }
@@ -259,9 +257,7 @@ td_recv_at (TdComm *comm, int rank, TdVar *delegate, const TdSite *site)
   if (!can_write (comm, rank, "td_recv", site))
     return td__poison ();
   comm->mine = td__meet_of (TD_MEET_RECV, NULL, site);
-  td__last_words (comm);
-  got = comm->transport->receive (comm->wire, &letter, sizeof letter, rank, why);
-  td__last_words (NULL);
+  got = td__wait_receive (comm, &letter, sizeof letter, rank, why, site);
   if (!got)
     td__comm_fail (comm, why, site);
   if (!got || !comes (comm, &letter, rank, site))

@@ -244,16 +244,20 @@ TdStatus
 td__meet_digest (TdComm *comm, const TdMeet *mine, bool *differs, const TdSite *site)
 {
   char why[TD_WHY_WIRE] = "";
-  bool met;
+  TdStatus status;
+  TdWait wait;
 
   *differs = false; /* also where nothing is compared */
   comm->mine = *mine;
   comm->mine.seq = ++comm->seq;
-  td__last_words (comm);
-  met = comm->transport->meet_begin (comm->wire, &comm->mine, comm->all, sizeof (TdMeet), why)
-        && comm->transport->meet_end (comm->wire, why);
-  td__last_words (NULL);
-  return met ? td__meet_compare (comm, differs, site) : td__comm_fail (comm, why, site);
+  wait = td__wait_begin (comm, TD_WAIT_MEET, 0, -1, site);
+  status
+      = comm->transport->meet_begin (comm->wire, &comm->mine, comm->all, sizeof (TdMeet), why)
+                && comm->transport->meet_end (comm->wire, why)
+            ? td__meet_compare (comm, differs, site)
+            : td__comm_fail (comm, why, site);
+  td__wait_end (comm, &wait, status == TD_OK);
+  return status;
 }
 
 TdStatus

@@ -6,19 +6,22 @@
  * meanwhile, and again when parameters have come since.  No update is left out.
  *
  * SPDX-License-Identifier: MIT */
-#include "arrays.h"
 #include "host-memory.h"
-#include "optimizer-state.h"
+#include "sums.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct
 {
   TdComm *comm;
   uint64_t generation; /* of the links when the list was made */
   TdCommon gradients;  /* of the target's parameters */
+  TdCommon all;        /* and of its persistents: what who records is told of */
   uint64_t names;      /* of them, a digest */
   uint64_t digest;     /* and with their shapes */
+  TdSums sums;         /* after the last update, where somebody records */
+  bool parted;         /* it was said that ranks have parted */
   uint64_t sent; /* the digest that an update sent rank 0's numbers with last; 0: none did */
 } Shared;
 
@@ -28,6 +31,8 @@ shared_free (TdOpt *opt)
   Shared *s = opt->shared;
 
   td__common_clear (&s->gradients);
+  td__common_clear (&s->all);
+  td__sums_clear (&s->sums);
   free (s);
   opt->shared = NULL;
   opt->share = NULL;
@@ -39,7 +44,9 @@ look_again (TdOpt *opt, Shared *s)
   if (s->generation == td__links_generation)
     return;
   td__common_clear (&s->gradients);
+  td__common_clear (&s->all);
   s->gradients = td__common_of (opt->target, false);
+  s->all = td__common_of (opt->target, true);
   s->names = td__common_digest (&s->gradients, false);
   s->digest = td__common_digest (&s->gradients, true);
   s->generation = td__links_generation;
@@ -125,9 +132,15 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
     }
   mine.digest = s->names; /* of shapes that are new to a rank all hear below */
   mine.flags |= s->sent != s->digest ? TD_MEET_HAS : 0;
+  memcpy (mine.sums, s->sums.root, sizeof mine.sums);
   status = td__meet_digest (comm, &mine, &differs, site);
   if (status == TD_OK && differs)
     status = td__common_explain (comm, &s->gradients, TD_MEET_UPDATE, site);
+  if (status == TD_OK && !s->parted && td__roots_differ (comm))
+    {
+      status = td__say_parted (comm, &s->all, opt, &s->sums, site);
+      s->parted = true;
+    }
   if (status == TD_OK && td__meet_any (comm, TD_MEET_HAS))
     {
       status = send_all (opt, TD_MEET_UPDATE, &same, site);
@@ -146,7 +159,18 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
                          : status;
 }
 
-static const TdOptShare share = { mean_gradients, shared_free };
+/* Who records is told what all ranks must have now. */
+static void
+updated (TdOpt *opt, TdStatus status, const TdSite *site)
+{
+  Shared *s = opt->shared;
+
+  td__sums_clear (&s->sums);
+  if (status == TD_OK && s->comm->size > 1 && td__rank_sums_wanted ())
+    td__tell_updated (&s->all, opt, &s->sums, site);
+}
+
+static const TdOptShare share = { mean_gradients, updated, shared_free };
 
 /* Can this optimizer get a communicator?  False after td__fail. */
 static bool

@@ -79,8 +79,8 @@ send (TdComm *comm, const Pile *p, int64_t n_examples, int to, char *why)
 {
   const Parcel parcel = { n_examples, (int64_t)p->n };
 
-  return comm->transport->send (comm->wire, &parcel, sizeof parcel, to, why)
-         && comm->transport->send (comm->wire, p->bytes, p->n, to, why);
+  return td__wait_send (comm, &parcel, sizeof parcel, to, why, NULL)
+         && td__wait_send (comm, p->bytes, p->n, to, why, NULL);
 }
 
 /* Examples begin .. end - 1 in this order, NULL: as they lie.  What cannot be read ends it: the
@@ -158,18 +158,16 @@ receive_part (TdComm *comm, TdDataset *list, const TdSite *site)
   TdStatus status = TD_OK;
   bool got = true;
 
-  td__last_words (comm);
   while (got && parcel.n_examples > 0)
     {
-      got = comm->transport->receive (comm->wire, &parcel, sizeof parcel, 0, why);
+      got = td__wait_receive (comm, &parcel, sizeof parcel, 0, why, site);
       if (!got || parcel.n_examples == 0)
         break;
       p.bytes = td__xrealloc (p.bytes, (size_t)parcel.bytes + 1);
-      got = comm->transport->receive (comm->wire, p.bytes, (size_t)parcel.bytes, 0, why);
+      got = td__wait_receive (comm, p.bytes, (size_t)parcel.bytes, 0, why, site);
       if (got && status == TD_OK)
         status = unpack (list, &p, parcel.n_examples);
     }
-  td__last_words (NULL);
   free (p.bytes);
   return got ? status : td__comm_fail (comm, why, site);
 }

@@ -131,6 +131,10 @@ td__resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration 
   if (it->n_held > 0)
     it->flags |= TD_TAPE_ITERATION_HELD;
   td__resolve_objects (a, it);
+  it->collectives = a->rank_waits.items;
+  it->n_collectives = a->rank_waits.n;
+  it->rank_sums = a->rank_sums.items;
+  it->n_rank_sums = a->rank_sums.n;
   it->stop = a->stop;
   it->attr_changes = a->attr_changes.items;
   it->n_attr_changes = a->attr_changes.n;

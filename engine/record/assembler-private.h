@@ -198,6 +198,7 @@ struct TdAssembler
   TdList devices, device_times; /* TdTapeDevice, TdRawDeviceTime */
   TdList pools;                 /* TdTapePool */
   TdList copies;                /* TdRawCopy */
+  TdList rank_waits, rank_sums; /* TdTapeCollective, TdTapeRankSum */
   TdList calls, call_words;     /* TdPendingCall, uint64_t */
   TdTapeStop stop;
   uint64_t last_structure;
@@ -367,6 +368,8 @@ void td__feed_pool (TdAssembler *a, const TdRawHead *head);
 void td__feed_fault (TdAssembler *a, const TdRawHead *head);
 void td__feed_oom (TdAssembler *a, const TdRawHead *head);
 void td__feed_copy (TdAssembler *a, const TdRawHead *head);
+void td__feed_wait (TdAssembler *a, const TdRawHead *head);
+void td__feed_rank_sum (TdAssembler *a, const TdRawHead *head);
 /** Give the iteration its copies; `copies` is its own list. */
 void td__resolve_copies (const TdAssembler *a, const TdShape *s, TdTapeIteration *it,
                          TdList *copies);

@@ -68,11 +68,12 @@ td_assembler_free (TdAssembler *a)
     return;
 
   TdList *lists[]
-      = { &a->strings, &a->opdefs,       &a->sites,     &a->paths,   &a->raw,
-          &a->start,   &a->duration,     &a->memory,    &a->reads,   &a->stats_of,
-          &a->tensors, &a->notices,      &a->metas,     &a->blocks,  &a->free_blocks,
-          &a->bound,   &a->attr_changes, &a->addresses, &a->devices, &a->device_times,
-          &a->queue,   &a->pools,        &a->copies,    &a->calls,   &a->call_words };
+      = { &a->strings,    &a->opdefs,       &a->sites,     &a->paths,   &a->raw,
+          &a->start,      &a->duration,     &a->memory,    &a->reads,   &a->stats_of,
+          &a->tensors,    &a->notices,      &a->metas,     &a->blocks,  &a->free_blocks,
+          &a->bound,      &a->attr_changes, &a->addresses, &a->devices, &a->device_times,
+          &a->queue,      &a->pools,        &a->copies,    &a->calls,   &a->call_words,
+          &a->rank_waits, &a->rank_sums };
 
   for (uint32_t i = 0; i < a->texts.n; i++)
     free (((char **)a->texts.items)[i]);
@@ -122,6 +123,7 @@ clear_operations (TdAssembler *a)
   a->runs.n = a->traced.n = 0;
   a->held.n = a->objects.n = a->references.n = 0;
   a->device_times.n = a->copies.n = 0;
+  a->rank_waits.n = a->rank_sums.n = 0;
   a->calls.n = a->call_words.n = 0;
 }
 
@@ -663,6 +665,8 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_COPY] = td__feed_copy,
   [TD_RAW_OOM] = td__feed_oom,
   [TD_RAW_CALL] = td__feed_call,
+  [TD_RAW_WAIT] = td__feed_wait,
+  [TD_RAW_RANK_SUM] = td__feed_rank_sum,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the

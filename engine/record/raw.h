@@ -76,6 +76,8 @@ typedef enum
   TD_RAW_COPY,
   TD_RAW_OOM,
   TD_RAW_CALL,
+  TD_RAW_WAIT,
+  TD_RAW_RANK_SUM,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -518,6 +520,25 @@ typedef struct
   char bytes[];
 } TdRawCall;
 _Static_assert(sizeof (TdRawCall) == 24, "TdRawCall changed size");
+
+/** WAIT: the program waits for other ranks, or, with the same again, does so no more; its event
+ * and times are the reader's to fill in, from where it comes and the ticks (end 0: it waits).
+ */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t start, end;
+  TdTapeCollective wait;
+} TdRawWait;
+_Static_assert(sizeof (TdRawWait) == 96, "TdRawWait changed size");
+
+/** RANK_SUM: the event is the reader's to fill in. */
+typedef struct
+{
+  TdRawHead head;
+  TdTapeRankSum sum;
+} TdRawRankSum;
+_Static_assert(sizeof (TdRawRankSum) == 72, "TdRawRankSum changed size");
 
 /** Bytes of a record of `n` bytes, padded. */
 #define TD_RAW_PADDED(n) (((uint32_t)(n) + 7u) & ~7u)

@@ -53,6 +53,7 @@ begin_iteration (TdRecorder *r, int64_t number, uint32_t label, const TdSite *si
   r->outside = outside;
   td__recorder_times_begin (r);
   td__recorder_early_copies (r);
+  td__recorder_early_waits (r);
 }
 
 /* Labels are counters nearly always: a text for each would never end. */
@@ -682,7 +683,7 @@ on_finish (TdObserver *o, int status)
 
   if (r->writes)
     {
-      if (r->n_early > 0)
+      if (r->n_early > 0 || r->n_early_waits > 0)
         ensure_iteration (r);
       end_iteration (r, true);
       td__recorder_poll_async (r, TD_ASYNC_WAIT);
@@ -763,6 +764,8 @@ static const TdObserver vtable = {
   .host_read = on_host_read,
   .copied = td__recorder_copied,
   .copying = td__recorder_copying,
+  .wait = td__recorder_wait,
+  .rank_sum = td__recorder_rank_sum,
   .write = on_write,
   .unchain = on_unchain,
   .name = on_name,

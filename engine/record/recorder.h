@@ -156,6 +156,9 @@ typedef struct TdRecorder
   uint64_t devices_asked;           /* ticks, when the driver was last; 0: never */
   TdRawCopy early[TD_EARLY_COPIES]; /* while no iteration was recorded */
   int n_early;
+  TdRawWait early_waits[TD_EARLY_COPIES];
+  int n_early_waits;
+  uint64_t wait_began;                        /* ticks, of the one that is under way */
   uint32_t n_copies;                          /* of the iteration, in the ring */
   uint32_t n_ooms;                            /* on the tape */
   TdGradientAt gradients[TD_GRADIENTS_KNOWN]; /* by hash; the last that met there */
@@ -253,6 +256,11 @@ void td__recorder_time_copy (TdRecorder *r, TdDevice *d);
 void td__recorder_time_copied (TdRecorder *r);
 /** The same of what was copied before the iteration that begins. */
 void td__recorder_early_copies (TdRecorder *r);
+/** Write that the program waits for other ranks, and what they are compared by. */
+void td__recorder_wait (TdObserver *o, const struct TdWait *wait, bool ended);
+bool td__recorder_rank_sum (TdObserver *o, const struct TdRankSum *sum);
+/** The same of waits before the iteration that begins. */
+void td__recorder_early_waits (TdRecorder *r);
 /** Write that memory ran out. */
 void td__recorder_out_of_memory (TdObserver *o, const struct TdMemReport *report);
 void td__recorder_static_event (TdObserver *o, const TdStaticEvent *event);

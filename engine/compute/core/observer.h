@@ -12,6 +12,8 @@
 #include "observer-static.h"
 
 struct TdCopy;
+struct TdWait;
+struct TdRankSum;
 struct TdMemReport;
 struct TdNode;
 struct TdBuffer;
@@ -132,6 +134,10 @@ struct TdObserver
   /** Optional: runs of a static function, and each step that is added to its trace. */
   void (*static_run) (TdObserver *o, const TdStaticRun *run);
   void (*static_entry) (TdObserver *o, const TdStaticEntry *entry);
+  /** Optional: the program waits for other ranks, or does so no more (rank-notes.h). */
+  void (*wait) (TdObserver *o, const struct TdWait *wait, bool ended);
+  /** Optional: what ranks are compared by; NULL: are such sums wanted? */
+  bool (*rank_sum) (TdObserver *o, const struct TdRankSum *sum);
   /** Optional: whether each operation has to run between its two call-backs, and not in a CUDA
    * graph together with others.  NULL: yes. */
   bool (*each) (TdObserver *o);

@@ -91,7 +91,16 @@ PASS (static_event, (TdObserver *o, const TdStaticEvent *event), event)
 PASS (schedule, (TdObserver *o, const TdScheduleInfo *schedule), schedule)
 PASS (static_run, (TdObserver *o, const TdStaticRun *run), run)
 PASS (static_entry, (TdObserver *o, const TdStaticEntry *entry), entry)
+PASS (wait, (TdObserver *o, const struct TdWait *wait, bool ended), wait, ended)
 // clang-format on
+
+static bool
+on_rank_sum (TdObserver *o, const struct TdRankSum *sum)
+{
+  TdObserver *inner = ((Ranges *)(void *)o)->inner;
+
+  return inner != NULL && inner->rank_sum != NULL && inner->rank_sum (inner, sum);
+}
 
 static void
 on_fault (TdObserver *o, const TdError *error, const TdAsyncFault *fault)
@@ -140,6 +149,8 @@ static const TdObserver vtable = { .before_op = before_op,
                                    .host_read = on_host_read,
                                    .copied = on_copied,
                                    .copying = on_copying,
+                                   .wait = on_wait,
+                                   .rank_sum = on_rank_sum,
                                    .write = on_write,
                                    .unchain = on_unchain,
                                    .name = on_name,

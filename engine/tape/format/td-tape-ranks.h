@@ -13,7 +13,8 @@
  * what they are about to do, then come the arrays (BCAST, SUM, GATHER, EXCHANGE); SEND and
  * RECEIVE are of two ranks.  All elements of one call have the same `comm` and `seq`, which are
  * the same on all its ranks: so they are put side by side.  `comm` is a number of its own for
- * each communicator; `seq` counts its calls from 1.  An element is written when the wait begins
+ * each communicator; `seq` counts its calls from 1, and letters, SEND and RECEIVE, of each pair
+ * of ranks and direction by themselves.  An element is written when the wait begins
  * and completed when it ends; one with the flag WAITS never ended, and has no duration.
  * `event` is the event that was next, or that of the operation itself.  Times count from the
  * tape's time 0, so that the clocks of two tapes can be held against each other: nobody leaves
@@ -25,7 +26,7 @@
  * the mean over ranks, of each parameter, persistent and state of the optimizer after the
  * update; and numbers of the optimizer (learning rate, count of updates, loss scale), which
  * stand as a double in sum[0].  `path` is the array's name in the optimizer, "l1/W", "l1/W/m".
- * Element `at` of the array is in `sample`, the same element on all ranks, so that a mean can
+ * Element `at` of a gradient is in `sample`, the same element on all ranks, so that a mean can
  * be held against what it is of.  Half precision is widened to float32 before gradients are
  * summed, and their sums are of that; others are of the array's bytes.
  *
@@ -89,7 +90,7 @@ enum
 typedef struct
 {
   uint64_t sum[2];
-  double sample;         /* element `at`, as it is */
+  double sample;         /* GRADIENT, MEAN: element `at` */
   uint64_t at, size;     /* size: elements */
   uint64_t n_not_finite; /* NaN and infinite elements */
   uint32_t path;         /* string */

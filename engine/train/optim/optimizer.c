@@ -265,6 +265,8 @@ update_all (TdOpt *opt, const TdSite *site)
     td__opt_slot_end (&opt->slots[i]);
   if (status == TD_OK && opt->async == NULL)
     td__opt_next_scale (opt, safe);
+  if (opt->share != NULL)
+    opt->share->updated (opt, status, site);
   return status;
 }
 

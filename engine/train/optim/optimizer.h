@@ -95,6 +95,8 @@ typedef struct TdOptShare
   /** Before the update, when gradients are there: give it those of all.  so_far: an error for
    * which there will be no update; the others hear of it.  Returns the status of all. */
   TdStatus (*gradients) (TdOpt *opt, TdStatus so_far, const TdSite *site);
+  /** After it, with the status of this process. */
+  void (*updated) (TdOpt *opt, TdStatus status, const TdSite *site);
   void (*free) (TdOpt *opt);
 } TdOptShare;
 

@@ -1,0 +1,37 @@
+/* Sums of what ranks have in common, for who records: 128 bits over the bytes of an array.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "arrays.h"
+#include "optimizer-state.h"
+
+/** 128 bits over n bytes: equal for equal bytes on every machine of one byte order. */
+void td__sum_bytes (const void *bytes, size_t n, uint64_t sum[2]);
+
+/** Tell of a gradient, or of the mean of them, by its n numbers.  turn: which element is told
+ * of; the same on all ranks, and another one each time. */
+void td__tell_gradient (TdRankSumKind kind, const char *path, const void *numbers, bool doubles,
+                        int64_t n, uint64_t turn, int n_averaged);
+/** Tell that this rank has none. */
+void td__tell_absent (const char *path);
+/** What all ranks must have in common after an update: parameters, then the optimizer's states.
+ * Begins as zeros. */
+typedef struct TdSums
+{
+  uint64_t (*of)[2];
+  int n, room;
+  uint64_t root[2]; /**< the sum of all of them; 0: nobody wanted any */
+} TdSums;
+
+void td__sums_clear (TdSums *sums);
+/** Tell of parameters, persistents, and what the optimizer has; those that are common go into
+ * the list. */
+TdStatus td__tell_updated (const TdCommon *all, TdOpt *opt, TdSums *sums, const TdSite *site);
+/** In the meeting that is just over, are there ranks with another root than rank 0's, and does
+ * each have one? */
+bool td__roots_differ (const TdComm *comm);
+/** Roots differ: find which ranks have which array in another way, and say so to who records,
+ * and on rank 0 to the user.  For all ranks. */
+TdStatus td__say_parted (TdComm *comm, const TdCommon *all, const TdOpt *opt,
+                         const TdSums *sums, const TdSite *site);

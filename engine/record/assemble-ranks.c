@@ -1,0 +1,63 @@
+/* What a rank waited for, and sums, as records of their iteration.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "assembler-private.h"
+
+/* The last one that began, if this is its end. */
+static TdTapeCollective *
+begun (const TdAssembler *a, const TdTapeCollective *c)
+{
+  TdTapeCollective *last = a->rank_waits.n > 0
+                               ? (TdTapeCollective *)a->rank_waits.items + a->rank_waits.n - 1
+                               : NULL;
+
+  return last != NULL && (last->flags & TD_TAPE_COLLECTIVE_WAITS) && last->comm == c->comm
+                 && last->seq == c->seq && last->wait == c->wait
+             ? last
+             : NULL;
+}
+
+void
+td__feed_wait (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawWait *raw = (const TdRawWait *)head;
+  const uint64_t start = td__assembler_ns (a, raw->start);
+  TdTapeCollective *to;
+
+  if (!a->state.in_iteration)
+    return;
+  to = raw->end != 0 ? begun (a, &raw->wait) : NULL;
+  if (to == NULL)
+    {
+      to = td__list_add (&a->rank_waits, sizeof *to);
+      if (to == NULL)
+        return;
+      *to = raw->wait;
+      to->event = a->state.n_events;
+      to->site = td__alias (&a->sites, raw->wait.site).id;
+      to->call = td__alias (&a->strings, raw->wait.call).id;
+      to->start_ns = start;
+    }
+  to->flags = raw->wait.flags;
+  if (raw->end != 0)
+    {
+      const uint64_t end = td__assembler_ns (a, raw->end);
+
+      to->duration_ns = end > start ? end - start : 0;
+    }
+  else
+    to->flags |= TD_TAPE_COLLECTIVE_WAITS;
+}
+
+void
+td__feed_rank_sum (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawRankSum *raw = (const TdRawRankSum *)head;
+  TdTapeRankSum *to = a->state.in_iteration ? td__list_add (&a->rank_sums, sizeof *to) : NULL;
+
+  if (to == NULL)
+    return;
+  *to = raw->sum;
+  to->event = a->state.n_events;
+  to->path = td__alias (&a->strings, raw->sum.path).id;
+}
