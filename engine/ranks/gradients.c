@@ -291,6 +291,10 @@ td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdSite *site)
   if (status == TD_OK)
     status = differs ? td__common_explain (comm, &common, TD_MEET_ALLREDUCE_GRAD, site)
                      : td__common_mean_gradients (comm, &common, true, comm->size, site);
+  /* no optimizer is known here: parameters are told of as the gradients were computed with them
+   */
+  if (status == TD_OK && comm->size > 1 && td__rank_sums_wanted ())
+    status = td__tell_parameters (&common, NULL, site);
   td__common_clear (&common);
   return status;
 }

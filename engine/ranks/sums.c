@@ -228,13 +228,10 @@ tell_numbers (const TdOpt *opt)
 }
 
 TdStatus
-td__tell_updated (const TdCommon *all, TdOpt *opt, TdSums *sums, const TdSite *site)
+td__tell_parameters (const TdCommon *all, TdSums *sums, const TdSite *site)
 {
   TdStatus status = TD_OK;
 
-  td__opt_settle (opt, 0); /* what devices have decided */
-  sums->n = 0;
-  sums->root[0] = sums->root[1] = odd;
   for (int i = 0; i < all->n && status == TD_OK; i++)
     {
       const TdParam *p = all->of[i].param;
@@ -244,6 +241,18 @@ td__tell_updated (const TdCommon *all, TdOpt *opt, TdSums *sums, const TdSite *s
         status = tell_array (common ? TD_RANK_SUM_PARAMETER : TD_RANK_SUM_PERSISTENT,
                              all->of[i].key, NULL, p->var, common ? sums : NULL, site);
     }
+  return status;
+}
+
+TdStatus
+td__tell_updated (const TdCommon *all, TdOpt *opt, TdSums *sums, const TdSite *site)
+{
+  TdStatus status;
+
+  td__opt_settle (opt, 0); /* what devices have decided */
+  sums->n = 0;
+  sums->root[0] = sums->root[1] = odd;
+  status = td__tell_parameters (all, sums, site);
   if (status == TD_OK)
     status = tell_states (opt, sums, site);
   tell_numbers (opt);

@@ -23,12 +23,12 @@
  *
  * RANK_SUMS has what ranks must have in common, or must not, as sums of 128 bits over the bytes
  * of an array, made by a multi-node optimizer in each update: of each gradient before and after
- * the mean over ranks, of each parameter, persistent and state of the optimizer after the
- * update; and numbers of the optimizer (learning rate, count of updates, loss scale), which
- * stand as a double in sum[0].  `path` is the array's name in the optimizer, "l1/W", "l1/W/m".
- * Element `at` of a gradient is in `sample`, the same element on all ranks, so that a mean can
- * be held against what it is of.  Half precision is widened to float32 before gradients are
- * summed, and their sums are of that; others are of the array's bytes.
+ * the mean, of each parameter, persistent and state after the update; and the optimizer's
+ * numbers (learning rate, count of updates, loss scale), which stand as a double in sum[0].
+ * td_comm_allreduce_grad makes those of gradients, and of parameters as they are then.  `path`
+ * is the array's name in the optimizer, "l1/W", "l1/W/m".  `sample` is element `at` of a
+ * gradient, the same element on all ranks, so that a mean can be held against what it is of.
+ * Sums of gradients of half precision are of float32, to which they are widened to be added.
  *
  * Programs without ranks have neither, nor have tapes of earlier recorders. */
 
