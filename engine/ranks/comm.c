@@ -11,8 +11,8 @@
 
 static TdComm *open_comms;
 static pid_t opened_by;
-static uint64_t n_made; /* of all ranks, which all make in one order */
 static const TdTransport *left_at_exit;
+static uint64_t n_whole; /* communicators of all ranks that were made until now */
 
 static TdComm *
 inert_comm (void)
@@ -54,6 +54,7 @@ comm_close (void *object, bool together)
   free (comm->all);
   free (comm->n_sent);
   free (comm->n_received);
+  free (comm->world);
   *comm = (TdComm){ .inert = true, .rank = -1, .object.freed = true };
   td__shell_keep (comm);
 }
@@ -78,19 +79,21 @@ at_exit (void)
 
 /* *Owner*: takes wire.  MPI's own end is registered before ours, and so comes after it. */
 static TdComm *
-comm_of (const TdTransport *transport, TdWire *wire, uint64_t id)
+comm_of (const TdTransport *transport, TdWire *wire)
 {
   TdComm *comm = td__xcalloc (1, sizeof *comm);
 
   comm->transport = transport;
   comm->wire = wire;
-  comm->id = id;
   comm->rank = wire->rank;
   comm->size = wire->size;
   comm->intra_rank = wire->intra_rank;
   comm->all = td__xcalloc ((size_t)wire->size, sizeof *comm->all);
   comm->n_sent = td__xcalloc ((size_t)wire->size, sizeof *comm->n_sent);
   comm->n_received = td__xcalloc ((size_t)wire->size, sizeof *comm->n_received);
+  comm->world = td__xcalloc ((size_t)wire->size, sizeof *comm->world);
+  for (int r = 0; r < wire->size; r++)
+    comm->world[r] = r;
   comm->link = &open_comms;
   comm->next = open_comms;
   if (open_comms != NULL)
@@ -147,6 +150,34 @@ all_come (const TdTransport *transport, const TdSite *site)
              && td__meet (oldest, &mine, site) == TD_OK);
 }
 
+/* The first meeting of a communicator: is it one program, of one version, on all ranks? */
+static bool
+same_program (TdComm *comm, const TdSite *site)
+{
+  TdMeet mine = td__meet_of (TD_MEET_NEW, NULL, site);
+  char path[4096];
+  const ssize_t n = readlink ("/proc/self/exe", path, sizeof path - 1);
+  const char *name;
+  bool differs;
+  int other = 1;
+
+  path[n > 0 ? n : 0] = '\0';
+  name = strrchr (path, '/');
+  snprintf (mine.note, sizeof mine.note, "%.100s of Tapedeck " TD_VERSION,
+            name != NULL ? name + 1 : path);
+  mine.digest = td__digest (0, mine.note, strlen (mine.note));
+  if (td__meet_digest (comm, &mine, &differs, site) != TD_OK)
+    return false;
+  td__watch_met ();
+  while (differs && comm->all[other].digest == comm->all[0].digest)
+    other++;
+  if (differs)
+    td__fail (TD_ERR_STATE, "td_comm_new", site,
+              "rank %d of %d: rank 0 runs %.140s, rank %d %.140s: all ranks run one program",
+              comm->rank, comm->size, comm->all[0].note, other, comm->all[other].note);
+  return !differs;
+}
+
 TdComm *
 td_comm_new_at (const char *name, const TdSite *site)
 {
@@ -154,26 +185,26 @@ td_comm_new_at (const char *name, const TdSite *site)
   const TdTransport *transport;
   TdWire *wire;
   TdComm *comm;
-  TdMeet mine;
 
   if (!td__ensure_started () || td__check_thread ("td_comm_new") != TD_OK)
     return inert_comm ();
   transport = transport_of (name, site);
-  if (transport != NULL && !all_come (transport, site))
+  if (transport != NULL && (!all_come (transport, site) || !td__watch_start (site)))
     return inert_comm ();
+  td__watch_begin (site);
   wire = transport != NULL ? transport->open (why) : NULL;
+  td__watch_leave ();
   if (wire == NULL)
     {
       if (transport != NULL)
         td__fail (TD_ERR_STATE, "td_comm_new", site, "%s", why);
       return inert_comm ();
     }
-  n_made++;
-  comm = comm_of (transport, wire, td__digest (0, &n_made, sizeof n_made));
+  comm = comm_of (transport, wire);
   comm->whole = true;
+  comm->id = ++n_whole;
   td__last_words_start ();
-  mine = td__meet_of (TD_MEET_NEW, NULL, site);
-  return td__meet (comm, &mine, site) == TD_OK ? comm : inert_comm ();
+  return same_program (comm, site) ? comm : inert_comm ();
 }
 
 TdComm *
@@ -182,19 +213,25 @@ td_comm_new (const char *name)
   return td_comm_new_at (name, NULL);
 }
 
-/* Named after the call that makes it: the same for all ranks of that color. */
-static uint64_t
-id_of_part (const TdComm *comm, int color)
+/* A part knows its ranks by their numbers among all.  NULL and *why: nothing was sent. */
+static TdComm *
+part_of (TdComm *whole, TdWire *wire, int color, char *why)
 {
-  const uint64_t id = td__digest (comm->id, &comm->seq, sizeof comm->seq);
+  const uint64_t from[] = { whole->id, whole->seq, (uint64_t)color };
+  TdComm *part = comm_of (whole->transport, wire);
 
-  return td__digest (id, &color, sizeof color);
+  part->id = td__digest (0, from, sizeof from);
+  return part->transport->gather (wire, &whole->world[whole->rank], part->world,
+                                  sizeof *part->world, why)
+             ? part
+             : NULL;
 }
 
 TdComm *
 td_comm_split_at (TdComm *comm, int color, int key, const TdSite *site)
 {
   char why[TD_WHY_WIRE] = "";
+  TdComm *part;
   TdWire *wire;
   TdMeet mine;
   TdWait wait;
@@ -206,9 +243,10 @@ td_comm_split_at (TdComm *comm, int color, int key, const TdSite *site)
     return inert_comm ();
   wait = td__wait_begin (comm, TD_WAIT_EXCHANGE, 0, -1, site);
   wire = comm->transport->split (comm->wire, color, key, why);
-  td__wait_end (comm, &wait, wire != NULL || why[0] == '\0');
-  if (wire != NULL)
-    return comm_of (comm->transport, wire, id_of_part (comm, color));
+  part = wire != NULL ? part_of (comm, wire, color, why) : NULL;
+  td__wait_end (comm, &wait, part != NULL || why[0] == '\0');
+  if (part != NULL)
+    return part;
   if (why[0] != '\0')
     td__comm_fail (comm, why, site);
   return inert_comm ();

@@ -11,6 +11,7 @@
 #include "compute/core/rank-notes.h"
 #include "train/links/link.h"
 #include "transport.h"
+#include "whereabouts.h"
 
 /** What a meeting is for. */
 typedef enum
@@ -68,7 +69,8 @@ struct TdComm
   const TdTransport *transport;
   TdWire *wire;
   int rank, size, intra_rank;
-  uint64_t id; /**< the same on all its ranks, and of no other communicator */
+  int *world;  /**< its ranks by their numbers among all that were started */
+  uint64_t id; /**< the same on all of them, and no other communicator's */
   uint64_t seq;
   uint64_t *n_sent, *n_received; /**< letters, by rank */
   TdMeet mine, *all;             /**< of the last meeting; all: in the order of ranks */
@@ -153,6 +155,19 @@ bool td__wait_receive (TdComm *comm, void *data, size_t bytes, int from, char *w
 TdWait td__wait_begin (const TdComm *comm, TdWaitKind kind, size_t bytes, int peer,
                        const TdSite *site);
 bool td__wait_end (const TdComm *comm, TdWait *wait, bool ok);
+/* watch.c */
+/** From here on somebody looks for how long this rank waits, and what becomes of who started
+ * it. False after td__fail: a setting is none. */
+bool td__watch_start (const TdSite *site);
+/** This rank waits for all that were started, of which it knows no communicator yet. */
+void td__watch_begin (const TdSite *site);
+/** This rank waits in comm->mine; it waits no more. */
+void td__watch_enter (const TdComm *comm);
+void td__watch_leave (void);
+/** All ranks have begun. */
+void td__watch_met (void);
+/** Where the ranks are. */
+const TdWhere *td__watch_where (void);
 
 /* last-words.c */
 /** From here on this process waits for others, in that meeting; NULL: no more.  When mpirun

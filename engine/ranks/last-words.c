@@ -39,18 +39,53 @@ put_number (Line *l, uint64_t number)
 }
 
 static void
+put_rank (Line *l, const TdComm *c)
+{
+  const TdWhere *where = td__watch_where ();
+
+  put (l, "tapedeck: rank ");
+  put_number (l, (uint64_t)(c != NULL ? c->rank : where->rank));
+  put (l, " of ");
+  put_number (l, (uint64_t)(c != NULL ? c->size : where->n));
+  put (l, " is ended");
+}
+
+/* Of which rank's end is this one's, where its page or the kernel says so.  False: of none that
+ * is known. */
+static bool
+put_reason (Line *l)
+{
+  const TdWhere *where = td__watch_where ();
+  const int r = td__where_culprit (where);
+  const TdWherePage *page = r >= 0 ? td__where_page (where, r) : NULL;
+
+  if (page == NULL)
+    return false;
+  put (l, ": rank ");
+  put_number (l, (uint64_t)r);
+  if (!atomic_load (&page->ended))
+    put (l, atomic_load (&page->n_findings) > 0 ? " has said why" : " has died");
+  else if (page->signal != 0)
+    put (l, " was ended by signal ");
+  else
+    put (l, " has ended with status ");
+  if (atomic_load (&page->ended))
+    put_number (l, (uint64_t)(page->signal != 0 ? page->signal : page->status));
+  return true;
+}
+
+static void
 on_term (int number)
 {
   const TdComm *c = waiting;
   Line l = { .n = 0 };
 
+  if (td__watch_where ()->pages != NULL)
+    atomic_store (&td__where_page (td__watch_where (), td__watch_where ()->rank)->told, 1);
   if (c != NULL)
     {
-      put (&l, "tapedeck: rank ");
-      put_number (&l, (uint64_t)c->rank);
-      put (&l, " of ");
-      put_number (&l, (uint64_t)c->size);
-      put (&l, " is ended while it waits for the others in ");
+      put_rank (&l, c);
+      put (&l, " while it waits for the others in ");
       put (&l, td__meet_name ((TdMeetKind)c->mine.kind));
       put (&l, " (call ");
       put_number (&l, c->mine.seq);
@@ -61,10 +96,18 @@ on_term (int number)
           put (&l, ":");
           put_number (&l, (uint64_t)c->mine.line);
         }
-      put (&l, "): one of them has died, or mpirun was told to stop\n");
-      if (write (STDERR_FILENO, l.text, l.n) < 0)
-        _exit (128 + number);
+      put (&l, ")");
+      if (!put_reason (&l))
+        put (&l, ": one of them has died, or mpirun was told to stop");
     }
+  else if (td__where_culprit (td__watch_where ()) >= 0)
+    {
+      put_rank (&l, NULL);
+      put_reason (&l);
+    }
+  put (&l, l.n > 0 ? "\n" : "");
+  if (l.n > 0 && write (STDERR_FILENO, l.text, l.n) < 0)
+    _exit (128 + number);
   signal (number, SIG_DFL);
   raise (number);
 }
@@ -73,6 +116,10 @@ void
 td__last_words (const TdComm *comm)
 {
   waiting = comm;
+  if (comm != NULL)
+    td__watch_enter (comm);
+  else
+    td__watch_leave ();
 }
 
 bool

@@ -257,6 +257,7 @@ td_recv_at (TdComm *comm, int rank, TdVar *delegate, const TdSite *site)
   if (!can_write (comm, rank, "td_recv", site))
     return td__poison ();
   comm->mine = td__meet_of (TD_MEET_RECV, NULL, site);
+  comm->mine.root = rank; /* for who asks what this one waits for */
   got = td__wait_receive (comm, &letter, sizeof letter, rank, why, site);
   if (!got)
     td__comm_fail (comm, why, site);

@@ -1,0 +1,100 @@
+/* Where the ranks of a run are: a page for each in a file that all of them map, so that one
+ * that waits can say of another why it does not come, though that one is stopped or dead.
+ *
+ * A page has two writers: the engine of the rank says in which call for all ranks it is, its
+ * supervisor what it runs and how it ended.  Who reads takes what is there; a text may be half
+ * new for the moment of its writing, and always ends.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** The environment: the path of the file, and what is done about ranks that do not come. */
+#define TD_WHERE_VARIABLE "TAPEDECK_RANKS_FILE"
+#define TD_WHERE_HANG_VARIABLE "TAPEDECK_HANG_AFTER"
+#define TD_WHERE_ON_HANG_VARIABLE "TAPEDECK_ON_HANG"
+
+enum
+{
+  TD_WHERE_ABI = 1, /* of this layout */
+  TD_WHERE_PAGE = 4096,
+  TD_WHERE_LINE = 1600 /* of a text about ranks */
+};
+
+typedef struct
+{
+  uint32_t abi;
+  _Atomic int32_t pid; /* of the program; 0: it has not begun */
+  char host[64];
+
+  /* by the engine */
+  _Atomic uint32_t waits;  /* in the call below; 0: that is the last that it was in */
+  int32_t n_members, from; /* of its communicator; the rank that is received from, or -1 */
+  int32_t line;
+  uint64_t comm, seq; /* the same number on all ranks of a communicator; of the call */
+  int64_t since_ns;   /* CLOCK_REALTIME: the call began, or was left */
+  char call[40], file[44];
+  _Atomic uint32_t n_findings; /* the text below is the n-th */
+  char finding[TD_WHERE_LINE];
+  _Atomic uint32_t claim; /* of rank 0's page: the rank that says what is wrong, and 1 */
+
+  /* by the supervisor */
+  _Atomic uint32_t stands; /* at a breakpoint */
+  _Atomic uint32_t ended;  /* as the two below say */
+  int32_t status, signal;
+  _Atomic uint32_t told;      /* to end: by mpirun */
+  _Atomic int32_t supervisor; /* its process; 0: none, or it has written all */
+  _Atomic uint32_t running;   /* the operation below; else it has ended */
+  char op[128], where[256];
+} TdWherePage;
+_Static_assert(sizeof (TdWherePage) <= TD_WHERE_PAGE, "a rank's page is full");
+
+typedef struct
+{
+  char *pages; /* n of TD_WHERE_PAGE bytes; NULL: there is no file */
+  int rank, n;
+  char path[4200], host[64];
+} TdWhere;
+
+/** The number that mpirun gives this process and how many there are; false: it was not started
+ * by mpirun, or alone. */
+bool td__where_rank (int *rank, int *n);
+
+/** Map the file of this run, which is made where it is not there: the one that the environment
+ * names, else one of mpirun's run in the folder of sockets.  first: this rank's page is begun
+ * anew.  *Errors*: false, and the rank goes on without.
+ * *Owner*: the caller, td__where_close. */
+bool td__where_open (TdWhere *w, int rank, int n, bool first);
+/** The same with a path. */
+bool td__where_open_at (TdWhere *w, const char *path, int rank, int n, bool first);
+void td__where_close (TdWhere *w);
+
+/** The page of a rank. */
+TdWherePage *td__where_page (const TdWhere *w, int rank);
+
+/** CLOCK_REALTIME in ns. */
+int64_t td__where_now (void);
+
+/** "rank 1 (pid 7) is stopped, after td_comm_barrier (call 2, a.c:10)": where a rank is, as far
+ * as this machine can tell. (whereabouts-words.c) */
+void td__where_describe (const TdWhere *w, int rank, char *text, size_t size);
+
+/** What a rank that has waited too long says: in which call, for whom, and where each of these
+ * and of those that wait with it is.  members: of the communicator, by their numbers among all
+ * ranks. (whereabouts-words.c) */
+void td__where_finding (const TdWhere *w, const int *members, int n_members, double seconds,
+                        char *text, size_t size);
+
+/** Is it a page of a process of this machine? */
+bool td__where_is_here (const TdWhere *w, const TdWherePage *page);
+
+/** Does a rank stand at a breakpoint? */
+bool td__where_stands (const TdWhere *w);
+
+/** The rank whose end is why others are ended: killed, failed or gone without having been told
+ * to end; -1: none.  A signal's handler may ask. */
+int td__where_culprit (const TdWhere *w);
