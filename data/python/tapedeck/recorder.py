@@ -85,6 +85,15 @@ class Mode(TorchDispatchMode):
         return out
 
 
+def of_mpirun():
+    """The number of this process among those that mpirun has started, and how many they are."""
+    try:
+        rank, n = (int(os.environ["OMPI_COMM_WORLD_" + what]) for what in ("RANK", "SIZE"))
+    except (KeyError, ValueError):
+        return 0, 1
+    return (rank, n) if 0 <= rank < n else (0, 1)
+
+
 class Recorder:
     def __init__(self, path, level="graph", overwrite=False, program=None, budget=0):
         if level not in L.LEVELS:
@@ -94,6 +103,7 @@ class Recorder:
                             version=str(torch.__version__).encode(), overwrite=bool(overwrite),
                             program=os.fsencode(program or sys.argv[0] or "python"),
                             budget_bytes=budget)
+        options.rank, options.n_ranks = of_mpirun()
         options.size = L.ctypes.sizeof(options)
         why = L.ctypes.create_string_buffer(300)
         self.p = self.lib.new(L.ctypes.byref(options), why, len(why))
