@@ -3,28 +3,38 @@
  * SPDX-License-Identifier: MIT */
 #include "command.h"
 #include "compile.h"
+#include "keeper.h"
 #include "program.h"
 #include "python.h"
+#include "ranks.h"
 #include "supervisor.h"
 
 #include "record/agent/agent.h"
 #include "td-tape-writer.h"
+#include "whereabouts.h"
 
 #include <errno.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char help[]
     = "Usage: tapedeck run [OPTIONS] MODEL [ARGS]\n\n"
       "Compile MODEL if it ends in .c, run it under supervision.  Options end at MODEL.\n\n"
       "  -o, --tape FILE        record to FILE (refuses to overwrite; -f forces)\n"
-      "                         under mpirun each rank N to FILE-rank-N, before its dot\n"
+      "                         under mpirun each rank N to FILE-rank-N, before its dot;\n"
+      "                         with -n the folder of all tapes\n"
+      "  -n, --ranks N          N processes, by Open MPI's mpirun; tapes go to the folder\n"
+      "                         MODEL.ranks: rank-0.tdtape ...\n"
+      "      --hosts FILE       machines for them, a line each: NAME [slots=N]\n"
+      "      --hang-after S     a rank may wait for the others for S seconds (default 60,\n"
+      "                         0: for ever); then it says where each of them is\n"
+      "      --on-hang WHAT     abort (default): all are ended; stop: all are left\n"
       "      --level LEVEL      graph (default), stats or values\n"
       "      --tape-budget N    bytes of the tape, 0: unlimited (default 2G)\n"
       "      --tape-rate N      bytes a second by which the tape may grow beyond its first\n"
@@ -49,8 +59,8 @@ static const char help[]
       "      --window           open the app on it\n"
       "      --quiet            silence tapedeck's own progress\n\n"
       "A MODEL that ends in .py is a PyTorch script, which python3 (or TAPEDECK_PYTHON) runs\n"
-      "and records: with -o, -f, --level graph or stats, --tape-budget, --break and "
-      "--quiet.\n\n"
+      "and records: with -o, -f, -n, --hosts, --level graph or stats, --tape-budget, --break\n"
+      "and --quiet.\n\n"
       "N may end in K, M, G or T.  The model's own exit status is passed through, 128+N for "
       "signal N.";
 
@@ -63,6 +73,11 @@ typedef struct
   bool window, help, has_rate;
   const char *engines; /* the last option that only a program of the engine can have */
   char breaks[4096];
+  int n_ranks; /* 0: this process is the run, or one rank of it */
+  const char *hosts, *source;
+  const char *own; /* the last option that several processes cannot share */
+  char **passed;   /* options for each of them, and how many */
+  int n_passed;
   int first;               /* index of MODEL */
   const char *last_option; /* that has a value, for the window, which takes none */
 } Run;
@@ -207,6 +222,52 @@ set_break (Run *r, const char *v)
          < sizeof r->breaks - used;
 }
 
+static bool
+set_ranks (Run *r, const char *v)
+{
+  if (!is_number (v) || strlen (v) > 6)
+    return false;
+  r->n_ranks = atoi (v);
+  return r->n_ranks > 0;
+}
+
+static bool
+set_hosts (Run *r, const char *v)
+{
+  r->hosts = v;
+  return *v != '\0';
+}
+
+static bool
+set_hang_after (Run *r, const char *v)
+{
+  r->s.hang_after = v;
+  return v[strspn (v, "0123456789.")] == '\0' && strcspn (v, "0123456789") < strlen (v)
+         && strlen (v) < 10 && strchr (v, '.') == strrchr (v, '.');
+}
+
+static bool
+set_on_hang (Run *r, const char *v)
+{
+  r->s.on_hang = v;
+  return strcmp (v, "abort") == 0 || strcmp (v, "stop") == 0;
+}
+
+/* `tapedeck run -n` says these two to each rank. */
+static bool
+set_ranks_folder (Run *r, const char *v)
+{
+  r->s.ranks_folder = v;
+  return *v != '\0';
+}
+
+static bool
+set_source (Run *r, const char *v)
+{
+  r->source = v;
+  return *v != '\0';
+}
+
 /* Breakpoints for a client that waits for them: the app. */
 static bool
 set_stop (Run *r, const char *v)
@@ -230,8 +291,20 @@ static const struct
   bool (*set) (Run *r, const char *value);
   const char *expected;
   bool scripts; /* have it, too */
+  enum
+  {
+    EACH, /* of several ranks takes it */
+    ALL,  /* is about all of them together */
+    ONE   /* can only be one process's */
+  } ranks;
 } options[] = {
-  { "--tape", "-o", set_tape, "a file", true },
+  { "--tape", "-o", set_tape, "a file", true, ALL },
+  { "--ranks", "-n", set_ranks, "a number of processes above 0", true, ALL },
+  { "--hosts", NULL, set_hosts, "a file", true, ALL },
+  { "--hang-after", NULL, set_hang_after, "a number of seconds", false },
+  { "--on-hang", NULL, set_on_hang, "abort or stop", false },
+  { "--ranks-folder", NULL, set_ranks_folder, "a folder", true, ONE },
+  { "--source", NULL, set_source, "a file", false, ONE },
   { "--level", NULL, set_level, "graph, stats or values", true },
   { "--tape-budget", NULL, set_budget, "a number of bytes", true },
   { "--tape-rate", NULL, set_rate, "a number of bytes", false },
@@ -244,8 +317,8 @@ static const struct
   { "--static", NULL, set_static, "auto, as-is, off, verify or verify=K", false },
   { "--iterations", NULL, set_iterations, "a number above 0", false },
   { "--break", NULL, set_break, "a condition", true },
-  { "--stop", NULL, set_stop, "a condition", true },
-  { "--control", NULL, set_control, "the path of a socket", true },
+  { "--stop", NULL, set_stop, "a condition", true, ONE },
+  { "--control", NULL, set_control, "the path of a socket", true, ONE },
 };
 
 static const struct
@@ -275,6 +348,7 @@ parse_option (Run *r, int argc, char **argv, int i)
     if (is_option (arg, flags[k].name, flags[k].alias))
       {
         *((bool *)(void *)((char *)r + flags[k].offset)) = true;
+        r->passed[r->n_passed++] = argv[i];
         return i + 1;
       }
   for (unsigned k = 0; k < sizeof options / sizeof *options; k++)
@@ -295,6 +369,10 @@ parse_option (Run *r, int argc, char **argv, int i)
       r->last_option = options[k].name;
       if (!options[k].scripts)
         r->engines = options[k].name;
+      if (options[k].ranks == ONE)
+        r->own = options[k].name;
+      for (int j = 0; options[k].ranks == EACH && j < (joined ? 1 : 2); j++)
+        r->passed[r->n_passed++] = argv[i + j];
       return i + (joined ? 1 : 2);
     }
   td_usage_error ("run", "%s: no such option", arg);
@@ -316,6 +394,23 @@ open_window (const Run *r, int argc, char **argv)
   int status = td_exec_helper ("tapedeck-app", args);
   free (args);
   return status;
+}
+
+/* As so many processes, each of which comes here again without -n. */
+static int
+run_ranks (const Run *r, const char *model, const char *program, char **argv)
+{
+  const TdRanksOptions o = { .n = r->n_ranks,
+                             .hosts = r->hosts,
+                             .model = model,
+                             .program = program,
+                             .argv = argv + r->first,
+                             .options = r->passed,
+                             .folder = r->s.tape,
+                             .overwrite = r->s.overwrite,
+                             .quiet = r->s.quiet };
+
+  return td_run_ranks (&o);
 }
 
 static int
@@ -342,7 +437,14 @@ run_model (Run *r, char **argv)
   r->s.name = model;
   r->s.argv = argv + r->first;
   r->s.breaks = r->breaks[0] != '\0' ? r->breaks : NULL;
-  if (n > 2 && strcmp (model + n - 2, ".c") == 0)
+  if (r->source != NULL) /* compiled for all ranks */
+    {
+      snprintf (program, sizeof program, "%s", model);
+      failed = td_program_trouble (program);
+      r->s.name = r->s.source = r->source;
+      argv[r->first] = (char *)(uintptr_t)r->source;
+    }
+  else if (n > 2 && strcmp (model + n - 2, ".c") == 0)
     {
       if (!td_compile_model (model, r->s.quiet, program, sizeof program))
         return TD_EXIT_USAGE;
@@ -359,6 +461,8 @@ run_model (Run *r, char **argv)
       return failed == ENOENT ? TD_EXIT_NOT_FOUND : TD_EXIT_NOT_EXECUTABLE;
     }
   r->s.program = program;
+  if (r->n_ranks > 0)
+    return run_ranks (r, model, r->s.source != NULL ? program : model, argv);
   return td_supervise (&r->s);
 }
 
@@ -385,6 +489,8 @@ run_python (Run *r, char **argv)
       fprintf (stderr, "tapedeck: %s: it is what is run, and is not written over\n", r->s.tape);
       return TD_EXIT_USAGE;
     }
+  if (r->n_ranks > 0)
+    return run_ranks (r, r->s.argv[0], r->s.argv[0], argv);
   return td_run_python (&r->s);
 }
 
@@ -399,36 +505,39 @@ give_back_large_arrays (void)
 #endif
 }
 
-/* A number that mpirun gives each process; -1: none. */
-static long
-of_mpirun (const char *name)
-{
-  const char *text = getenv (name);
-  char *end;
-  long n = text != NULL ? strtol (text, &end, 10) : -1;
-
-  return text != NULL && end != text && *end == '\0' && n >= 0 && n < INT_MAX ? n : -1;
-}
-
-/* mpirun has started several of these: each writes a tape of its own, FILE-rank-N.tdtape. */
+/* mpirun has started several of these: each writes a tape of its own, FILE-rank-N.tdtape, or
+ * rank-N.tdtape in the folder of all. */
 static void
-take_rank (Run *r)
+take_rank (Run *r, const char *model)
 {
   static char own[4200];
-  const long rank = of_mpirun ("OMPI_COMM_WORLD_RANK"), n = of_mpirun ("OMPI_COMM_WORLD_SIZE");
   const char *tape = r->s.tape, *name, *dot;
+  int rank, n;
+  const bool several = td__where_rank (&rank, &n);
 
-  if (n < 2 || rank < 0 || rank >= n)
-    return;
-  r->s.rank = (uint32_t)rank;
-  r->s.n_ranks = (uint32_t)n;
-  if (tape == NULL)
+  if (several)
+    {
+      r->s.rank = (uint32_t)rank;
+      r->s.n_ranks = (uint32_t)n;
+      if (r->s.hang_after == NULL && getenv (TD_WHERE_HANG_VARIABLE) == NULL)
+        r->s.hang_after = "60";
+    }
+  if (r->s.ranks_folder != NULL)
+    {
+      mkdir (r->s.ranks_folder, 0777); /* on a disk of another machine; else it is there */
+      td_rank_tape (r->s.ranks_folder, several ? rank : 0, own, sizeof own);
+      r->s.tape = own;
+      return;
+    }
+  if (tape == NULL && several && td_is_python (model)) /* what it would be called alone */
+    tape = td_python_tape (model);
+  if (tape == NULL || !several)
     return;
   name = strrchr (tape, '/');
   dot = strrchr (tape, '.');
   if (dot == NULL || dot == tape || (name != NULL && dot <= name + 1))
     dot = tape + strlen (tape);
-  if ((size_t)snprintf (own, sizeof own, "%.*s-rank-%ld%s", (int)(dot - tape), tape, rank, dot)
+  if ((size_t)snprintf (own, sizeof own, "%.*s-rank-%d%s", (int)(dot - tape), tape, rank, dot)
       < sizeof own)
     r->s.tape = own;
 }
@@ -441,6 +550,9 @@ td_command_run (int argc, char **argv)
   };
   int i = 1;
 
+  r.passed = calloc ((size_t)argc + 1, sizeof *r.passed); /* as long as the process */
+  if (r.passed == NULL)
+    return TD_EXIT_USAGE;
   give_back_large_arrays ();
   while (i < argc && argv[i][0] == '-' && argv[i][1] != '\0' && strcmp (argv[i], "--") != 0)
     {
@@ -457,7 +569,14 @@ td_command_run (int argc, char **argv)
   if (i >= argc)
     return td_usage_error ("run", "a model expected: a .c file or a program");
   r.first = i;
-  take_rank (&r);
+  if (r.hosts != NULL && r.n_ranks == 0)
+    return td_usage_error ("run", "--hosts needs -n: how many processes?");
+  if (r.n_ranks > 0 && (r.window || r.own != NULL))
+    return td_usage_error ("run", "%s does not go with -n", r.window ? "--window" : r.own);
+  if (r.n_ranks > 0 && td__where_rank (&(int){ 0 }, &(int){ 0 }))
+    return td_usage_error ("run", "-n: mpirun has started this process as one of several");
+  if (r.n_ranks == 0)
+    take_rank (&r, argv[i]);
   if (r.s.budget_bytes == 0 && !r.has_rate) /* no limit is none */
     r.s.rate_bytes = 0;
   if (r.s.tape != NULL && td_refuse_standard_output ("run", "--tape", r.s.tape) != TD_EXIT_OK)
@@ -467,5 +586,7 @@ td_command_run (int argc, char **argv)
         "run", "%s does not go with --window: the app records in its own way", r.last_option);
   if (r.window)
     return open_window (&r, argc, argv);
+  if (r.s.n_ranks > 1)
+    td_keep_apart ();
   return td_is_python (argv[i]) ? run_python (&r, argv) : run_model (&r, argv);
 }

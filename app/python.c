@@ -51,9 +51,8 @@ set_environment (void)
   return setenv ("PYTHONPATH", path, 1) == 0 && setenv ("TAPEDECK_PRODUCER", probe, 1) == 0;
 }
 
-/* The script's name with .tdtape, in the folder where it runs. */
-static const char *
-usual_tape (const char *script)
+const char *
+td_python_tape (const char *script)
 {
   static char tape[4096];
   const char *slash = strrchr (script, '/'), *name = slash != NULL ? slash + 1 : script;
@@ -74,7 +73,7 @@ td_run_python (const TdSupervisorOptions *options)
   int status;
 
   o.name = options->argv[0];
-  o.own_tape = options->tape != NULL ? options->tape : usual_tape (o.name);
+  o.own_tape = options->tape != NULL ? options->tape : td_python_tape (o.name);
   o.tape = NULL;
   if (access (o.name, R_OK) != 0)
     {

@@ -8,6 +8,7 @@
 
 #include "runs-budget.h"
 
+#include "tapedeck.h"
 #include "td-tape-reader.h"
 
 #include <errno.h>
@@ -151,17 +152,34 @@ td_recording_open_tape (TdRecording *r)
 
 /* ------------------------------------------------------------------------ while it runs */
 
+static void
+put_notice_of (TdTapeWriter *w, TdTapeNoticeKind kind, int32_t status, const char *text,
+               uint64_t iteration)
+{
+  TdTapeNotice notice = { .iteration = iteration,
+                          .event = TD_TAPE_NONE,
+                          .kind = kind,
+                          .status = status,
+                          .text = td_tape_writer_string (w, text) };
+
+  td_tape_writer_notice (w, &notice);
+}
+
 /* Say on the tape why it holds less than the program did. */
 static void
 put_notice (TdTapeWriter *w, const char *text, uint64_t iteration)
 {
-  TdTapeNotice notice = { .iteration = iteration,
-                          .event = TD_TAPE_NONE,
-                          .kind = TD_TAPE_NOTICE_RECORDING,
-                          .status = TD_TAPE_NOTICE_LOST,
-                          .text = td_tape_writer_string (w, text) };
+  put_notice_of (w, TD_TAPE_NOTICE_RECORDING, TD_TAPE_NOTICE_LOST, text, iteration);
+}
 
-  td_tape_writer_notice (w, &notice);
+void
+td_recording_say (TdRecording *r, const char *text)
+{
+  if (r->assembler == NULL || r->cut_at >= 0 || r->wrong[0] != '\0')
+    return;
+  put_notice_of (r->writer, TD_TAPE_NOTICE_ERROR, TD_ERR_STATE, text,
+                 td_assembler_state (r->assembler)->iteration);
+  td_tape_writer_flush (r->writer);
 }
 
 /* The recording is over, the program is not.  A tape that is deleted may be open somewhere. */

@@ -10,6 +10,7 @@
 #include "control-server.h"
 #include "json-read.h"
 #include "paths.h"
+#include "rank-watch.h"
 #include "recording.h"
 #include "runtime-folder.h"
 
@@ -34,6 +35,7 @@ enum
   DRAIN_MS = 2, /* between looks at the ring while records come */
   IDLE_MS = 20, /* ... while none come */
   KILL_AFTER_MS = 3000,
+  KILL_RANK_AFTER_MS = 1000, /* the others are ended as well: nobody waits for it */
   MAX_SOURCE = 8 << 20
 };
 
@@ -44,11 +46,12 @@ typedef struct
   TdRecording recording;
   TdControlServer *server;
   TdControlRun run;
+  TdRankWatch ranks;
   int signal_fd;
   sigset_t old_signals;
   pid_t pid;
   int status; /* of waitpid */
-  bool ended, killed_by_us, stopped_at_break, said_wrong;
+  bool ended, killed_by_us, told, stopped_at_break, said_wrong;
   int64_t kill_at_ms; /* 0: no */
 } Supervisor;
 
@@ -137,6 +140,8 @@ set_environment (const Supervisor *s, int control_fd)
   put ("TAPEDECK_ITERATIONS", o->iterations);
   put ("TAPEDECK_STATIC", o->statics);
   put ("TAPEDECK_KEYFRAMES", o->keyframes);
+  put (TD_WHERE_HANG_VARIABLE, o->hang_after);
+  put (TD_WHERE_ON_HANG_VARIABLE, o->on_hang);
 }
 
 /* A script without its first line is the shell's, as for any shell. */
@@ -205,7 +210,10 @@ start_model (Supervisor *s)
   s->run.model_fd = pair[0];
   s->run.model_pid = s->pid;
   if (failed == 0)
-    return true;
+    {
+      td_rank_watch_begin (&s->ranks, s->pid);
+      return true;
+    }
   complain (s->options->own_tape != NULL ? s->options->program : s->options->name,
             strerror (failed)); /* of a script it is Python that cannot be run */
   s->ended = true;
@@ -286,6 +294,21 @@ drain (Supervisor *s)
   return n;
 }
 
+/* A rank has waited too long: its line goes to this rank's tape and window as well. */
+static void
+look_at_ranks (Supervisor *s, bool now)
+{
+  const char *text;
+  TdJsonLine line;
+
+  while ((text = td_rank_watch_look (&s->ranks, &s->run, now)) != NULL)
+    {
+      td_recording_say (&s->recording, text);
+      td_control_server_notify (s->server, td_control_notice (&line, text));
+      now = true; /* there may be more */
+    }
+}
+
 static void
 take_signals (Supervisor *s)
 {
@@ -298,10 +321,16 @@ take_signals (Supervisor *s)
       /* Ctrl+C reaches the model itself; what is sent to us alone is passed on. */
       if (info.ssi_code == SI_USER || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP)
         signal_model (s, (int)info.ssi_signo);
+      if (info.ssi_signo == SIGTERM && s->options->n_ranks > 1)
+        {
+          s->told = true;
+          td_rank_watch_told (&s->ranks);
+          signal_model (s, SIGCONT); /* one that is stopped would not hear of it */
+        }
       /* A model may take its time over an interrupt, to save what it has; a script, which
        * writes its tape itself, over this as well. */
       if (s->kill_at_ms == 0 && info.ssi_signo == SIGTERM && s->options->own_tape == NULL)
-        s->kill_at_ms = now_ms () + KILL_AFTER_MS;
+        s->kill_at_ms = now_ms () + (s->told ? KILL_RANK_AFTER_MS : KILL_AFTER_MS);
     }
   if (!s->ended && waitpid (s->pid, &s->status, WNOHANG) == s->pid)
     s->ended = true;
@@ -325,6 +354,7 @@ loop (Supervisor *s)
       take_signals (s);
       wanted = s->server != NULL ? td_control_server_serve (s->server, fds + 1, n - 1) : -1;
       drained = drain (s);
+      look_at_ranks (s, false);
       timeout = drained > 0 ? DRAIN_MS : IDLE_MS;
       if (wanted >= 0 && wanted < timeout)
         timeout = wanted;
@@ -348,19 +378,22 @@ is_refused (const Supervisor *s)
 static void
 report_end (Supervisor *s)
 {
-  char op[128], where[512];
+  char op[128], where[512], reason[TD_WHERE_LINE];
   TdJsonLine line;
   TdJsonWriter *json = td__json_line_begin (&line, NULL);
   int sig = WIFSIGNALED (s->status) ? WTERMSIG (s->status) : 0;
 
   while (drain (s) > 0)
     ;
+  look_at_ranks (s, true);
+  if (td_rank_watch_reason (&s->ranks, reason, sizeof reason))
+    td_recording_say (&s->recording, reason);
   td_recording_end (&s->recording, s->pid, s->status, s->killed_by_us);
   td__json_member_string (json, "event", "exited");
   td__json_member_int (json, "status", WIFEXITED (s->status) ? WEXITSTATUS (s->status) : -1);
   td__json_member_int (json, "signal", sig);
   td_control_server_notify (s->server, td__json_line_end (&line));
-  if (sig != 0 && !s->killed_by_us)
+  if (sig != 0 && !s->killed_by_us && !s->told)
     {
       td_control_now (&s->run, op, sizeof op, where, sizeof where);
       fprintf (stderr, "tapedeck: model ended by signal %d (%s) in %s at %s\n", sig,
@@ -377,6 +410,7 @@ close_everything (Supervisor *s)
 {
   td_control_server_free (s->server);
   td_recording_close (&s->recording);
+  td_rank_watch_close (&s->ranks);
   if (s->run.model_fd >= 0)
     close (s->run.model_fd);
   if (s->signal_fd >= 0)
@@ -461,11 +495,15 @@ td_supervise (const TdSupervisorOptions *options)
       s.run.writer = s.recording.writer;
       s.run.assembler = s.recording.assembler;
       write_head (&s);
+      td_rank_watch_open (&s.ranks, options);
       if (start_model (&s))
         {
           loop (&s);
           report_end (&s);
           status = exit_status (&s);
+          td_rank_watch_end (
+              &s.ranks, &s.run, status,
+              s.stopped_at_break || !WIFSIGNALED (s.status) ? 0 : WTERMSIG (s.status));
         }
     }
   close_everything (&s);

@@ -29,6 +29,8 @@ typedef struct
   const char *control; /**< path of the socket, NULL: the usual one */
   const char *source;  /**< the model's source file to store on the tape, or NULL */
   uint32_t rank, n_ranks;
+  const char *ranks_folder; /**< of all ranks' tapes, made by `tapedeck run -n`; or NULL */
+  const char *hang_after, *on_hang; /**< passed on, or NULL */
 } TdSupervisorOptions;
 
 /** Run the model to its end.  Returns the exit status for `tapedeck run`. */

@@ -1,0 +1,144 @@
+/* A rank's supervisor and the others: see rank-watch.h.  SPDX-License-Identifier: MIT */
+#include "rank-watch.h"
+
+#include "ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum
+{
+  LOOK_EVERY_NS = 100000000
+};
+
+static TdWherePage *
+own_page (const TdRankWatch *w)
+{
+  return td__where_page (&w->where, w->where.rank);
+}
+
+void
+td_rank_watch_open (TdRankWatch *w, const TdSupervisorOptions *o)
+{
+  char path[4200];
+
+  *w = (TdRankWatch){ .named = o->ranks_folder != NULL };
+  if (o->n_ranks < 2)
+    return;
+  if (w->named)
+    {
+      td_rank_board (o->ranks_folder, path, sizeof path);
+      setenv (TD_WHERE_VARIABLE, path, 1);
+    }
+  w->seen = calloc (o->n_ranks, sizeof *w->seen);
+  if (w->seen != NULL && td__where_open (&w->where, (int)o->rank, (int)o->n_ranks, true))
+    {
+      setenv (TD_WHERE_VARIABLE, w->where.path, 1);
+      atomic_store (&own_page (w)->supervisor, (int32_t)getpid ());
+    }
+  else
+    fprintf (stderr, "tapedeck: %s: cannot be written: other ranks do not hear of this one\n",
+             w->where.path);
+}
+
+void
+td_rank_watch_begin (TdRankWatch *w, pid_t pid)
+{
+  if (w->where.pages != NULL)
+    atomic_store (&own_page (w)->pid, (int32_t)pid);
+}
+
+/* What the program runs now, or ran last. */
+static void
+put_now (TdRankWatch *w, const TdControlRun *run)
+{
+  TdWherePage *page = own_page (w);
+  char op[sizeof page->op], where[sizeof page->where];
+
+  td_control_now (run, op, sizeof op, where, sizeof where);
+  if (strcmp (op, "?") == 0)
+    return;
+  memcpy (page->op, op, sizeof op);
+  memcpy (page->where, where, sizeof where);
+  atomic_store (&page->running, run->ring->shared->now.running);
+}
+
+const char *
+td_rank_watch_look (TdRankWatch *w, const TdControlRun *run, bool now)
+{
+  const int64_t time_ns = td__where_now ();
+
+  if (w->where.pages == NULL
+      || (!now && time_ns >= w->looked_ns && time_ns - w->looked_ns < LOOK_EVERY_NS))
+    return NULL;
+  w->looked_ns = time_ns;
+  put_now (w, run);
+  atomic_store (&own_page (w)->stands, atomic_load (&run->page->stopped));
+  for (int r = 0; r < w->where.n; r++)
+    {
+      TdWherePage *page = td__where_page (&w->where, r);
+      const uint32_t n = atomic_load (&page->n_findings);
+
+      if (n == w->seen[r])
+        continue;
+      w->seen[r] = n;
+      page->finding[sizeof page->finding - 1] = '\0';
+      return page->finding;
+    }
+  return NULL;
+}
+
+void
+td_rank_watch_told (TdRankWatch *w)
+{
+  if (w->where.pages != NULL)
+    atomic_store (&own_page (w)->told, 1);
+}
+
+bool
+td_rank_watch_reason (const TdRankWatch *w, char *text, size_t size)
+{
+  const int culprit = td__where_culprit (&w->where);
+
+  if (w->where.pages == NULL || !atomic_load (&own_page (w)->told) || culprit < 0)
+    return false;
+  td__where_describe (&w->where, culprit, text, size);
+  return true;
+}
+
+void
+td_rank_watch_end (TdRankWatch *w, const TdControlRun *run, int status, int signal)
+{
+  TdWherePage *page;
+
+  if (w->where.pages == NULL)
+    return;
+  put_now (w, run);
+  page = own_page (w);
+  page->status = status;
+  page->signal = signal;
+  atomic_store (&page->ended, 1);
+}
+
+/* The last of this machine removes what nobody has named. */
+void
+td_rank_watch_close (TdRankWatch *w)
+{
+  bool last = w->where.pages != NULL && !w->named;
+
+  if (w->where.pages != NULL)
+    atomic_store (&own_page (w)->supervisor, 0);
+
+  for (int r = 0; last && r < w->where.n; r++)
+    {
+      const TdWherePage *page = td__where_page (&w->where, r);
+
+      last = atomic_load (&page->supervisor) == 0;
+    }
+  if (last)
+    unlink (w->where.path);
+  td__where_close (&w->where);
+  free (w->seen);
+}

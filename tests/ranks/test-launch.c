@@ -1,0 +1,474 @@
+/* `tapedeck run -n N`: ranks, their folder of tapes, their output, and how they end.
+ *
+ * test-launch TAPEDECK MODEL: MODEL is tests/ranks/planted.c, built.
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+#include "mpi-here.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *tapedeck, *model;
+
+/* A program that prints and ends; its last argument is the rank that ends with 5. */
+static const char talks[]
+    = "#include <tapedeck.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+      "int main (int argc, char **argv)\n{\n"
+      "  td_init (&argc, &argv);\n"
+      "  TdComm *comm = td_comm_new (\"mpi\");\n"
+      "  int rank = td_comm_rank (comm);\n"
+      "  for (int i = 0; i < 3000; i++)\n"
+      "    {\n      printf (\"rank %d says \", rank);\n"
+      "      for (int k = 0; k < i % 97; k++)\n        putchar ('x');\n"
+      "      printf (\" %d\\n\", i);\n    }\n"
+      "  fflush (stdout);\n"
+      "  fprintf (stderr, \"[0,\\n[[1,9]<std\\nrank %d complains\\n\", rank);\n"
+      "  printf (\"rank %d has no end of line\", rank);\n"
+      "  int status = td_finish ();\n"
+      "  return argc > 1 && atoi (argv[1]) == rank ? 5 : status;\n}\n";
+
+static const char *
+source (void)
+{
+  const char *path = td_test_tmp ("talks.c");
+
+  td_test_write_file (path, talks, sizeof talks - 1);
+  return path;
+}
+
+static void
+expect (const TdTestChild *c, int status, const char *text)
+{
+  if (c->status != status || strstr (c->err, text) == NULL)
+    fail_msg ("status %d and \"%s\" expected, got %d:\n%s\n%s", status, text, c->status, c->out,
+              c->err);
+}
+
+static bool
+is_there (const char *folder, int rank)
+{
+  char path[4300];
+
+  snprintf (path, sizeof path, "%s/rank-%d.tdtape", folder, rank);
+  return access (path, F_OK) == 0;
+}
+
+/* What `tapedeck COMMAND` prints about a rank's tape. */
+static void
+expect_on_tape (const char *command, const char *folder, int rank, const char *text)
+{
+  char path[4300];
+  TdTestChild c;
+
+  snprintf (path, sizeof path, "%s/rank-%d.tdtape", folder, rank);
+  c = TD_TEST_RUN (tapedeck, command, path);
+  if (c.status != 0 || strstr (c.out, text) == NULL)
+    fail_msg ("%s: \"%s\" expected in:\n%s\n%s", path, text, c.out, c.err);
+  td_test_child_clear (&c);
+}
+
+static void
+run_n__writes_a_folder_of_tapes_and_says_so_in_one_line (void **state)
+{
+  const char *file = source (), *folder = td_test_tmp ("talks.ranks");
+  TdTestChild c
+      = td_test_shell ("cd $(dirname %s) && %s run -n 3 --level stats talks.c", file, tapedeck);
+  char line[200];
+
+  (void)state;
+  expect (&c, 0, "tapedeck: 3 ranks ended well; tapes in talks.ranks\n");
+  td_test_child_clear (&c);
+  for (int rank = 0; rank < 3; rank++)
+    {
+      snprintf (line, sizeof line, "rank             %d of 3", rank);
+      expect_on_tape ("info", folder, rank, line);
+      expect_on_tape ("info", folder, rank, "program          talks.c");
+      expect_on_tape ("info", folder, rank, "level            stats");
+      expect_on_tape ("check", folder, rank, "whole, ");
+    }
+  assert_false (is_there (folder, 3));
+  assert_int_not_equal (access (td_test_tmp ("talks.ranks/where.ranks"), F_OK), 0);
+}
+
+/* Is text made of whole lines of each rank in their order, behind "[rank N] "? */
+static void
+expect_whole_lines (const char *text, int n_ranks)
+{
+  int next[8] = { 0 }, n_ends = 0;
+
+  for (const char *at = text; *at != '\0'; at += strcspn (at, "\n") + 1)
+    {
+      int rank = -1, same = -1, number = -1, n = 0, x;
+
+      if (sscanf (at, "[rank %d] rank %d has no end of line%n", &rank, &same, &n) == 2 && n > 0)
+        {
+          n_ends += rank == same && at[n] == '\n';
+          continue;
+        }
+      n = 0;
+      sscanf (at, "[rank %d] rank %d says %n", &rank, &same, &n);
+      x = n > 0 ? (int)strspn (at + n, "x") : 0;
+      if (n > 0)
+        number = atoi (at + n + x);
+      if (rank < 0 || rank >= n_ranks || same != rank || number != next[rank]
+          || x != number % 97)
+        fail_msg ("not a line of a rank: %.*s", (int)strcspn (at, "\n"), at);
+      next[rank]++;
+    }
+  assert_int_equal (n_ends, n_ranks);
+  for (int rank = 0; rank < n_ranks; rank++)
+    assert_int_equal (next[rank], 3000);
+}
+
+static void
+output__of_ranks_comes_by_whole_lines_with_the_rank_before_each (void **state)
+{
+  TdTestChild c
+      = td_test_shell ("%s run -q -n 4 -o %s %s", tapedeck, td_test_tmp ("tapes"), source ());
+
+  (void)state;
+  assert_child_status (c, 0);
+  expect_whole_lines (c.out, 4);
+  for (int rank = 0; rank < 4; rank++)
+    {
+      char text[100];
+
+      snprintf (text, sizeof text, "[rank %d] [[1,9]<std\n", rank);
+      expect (&c, 0, text);
+      snprintf (text, sizeof text, "[rank %d] rank %d complains\n", rank, rank);
+      expect (&c, 0, text);
+    }
+  td_test_child_clear (&c);
+}
+
+static void
+status__is_the_worst_of_the_ranks_and_one_line_says_whose (void **state)
+{
+  TdTestChild c
+      = td_test_shell ("%s run -q -n 3 -o %s %s 2", tapedeck, td_test_tmp ("tapes"), source ());
+
+  (void)state;
+  expect (&c, 5, "tapedeck: 3 ranks: rank 2 has ended with status 5; tapes in ");
+  td_test_child_clear (&c);
+  c = td_test_shell ("%s run -q -n 2 -o %s --break 'iteration == 3' %s none 0 0 0", tapedeck,
+                     td_test_tmp ("stopped"), model);
+  expect (&c, 3, "tapedeck: stopped at ");
+  td_test_child_clear (&c);
+}
+
+static void
+options__go_to_each_rank (void **state)
+{
+  const char *folder = td_test_tmp ("tapes");
+  TdTestChild c = td_test_shell ("%s run -q -n 2 --iterations 4 --seed=7 -o %s %s none 0 0 0",
+                                 tapedeck, folder, model);
+
+  (void)state;
+  assert_child_status (c, 0);
+  td_test_child_clear (&c);
+  for (int rank = 0; rank < 2; rank++)
+    expect_on_tape ("info", folder, rank, "exit             status 0");
+  c = td_test_shell ("%s info %s/rank-0.tdtape | grep '^iterations'", tapedeck, folder);
+  assert_true (atoi (c.out + strcspn (c.out, "0123456789")) <= 5);
+  td_test_child_clear (&c);
+}
+
+static void
+tapes__that_are_there_are_kept_or_replaced_by_f (void **state)
+{
+  const char *folder = td_test_tmp ("tapes");
+  TdTestChild c = td_test_shell ("%s run -q -n 3 --iterations 2 -o %s %s none 0 0 0", tapedeck,
+                                 folder, model);
+
+  (void)state;
+  assert_child_status (c, 0);
+  td_test_child_clear (&c);
+  c = td_test_shell ("%s run -q -n 2 --iterations 2 -o %s %s none 0 0 0", tapedeck, folder,
+                     model);
+  expect (&c, 2, "exists already; -f overwrites it");
+  td_test_child_clear (&c);
+  assert_true (is_there (folder, 2));
+  c = td_test_shell ("%s run -q -f -n 2 --iterations 2 -o %s %s none 0 0 0", tapedeck, folder,
+                     model);
+  assert_child_status (c, 0);
+  td_test_child_clear (&c);
+  assert_true (is_there (folder, 1));
+  assert_false (is_there (folder, 2)); /* of a run that had more ranks */
+  td_test_write_file (td_test_tmp ("tapes/rank-2.tdtape"), "mine", 4);
+  c = td_test_shell ("%s run -q -f -n 2 --iterations 2 -o %s %s none 0 0 0", tapedeck, folder,
+                     model);
+  assert_child_status (c, 2); /* no tape: it is not ours to remove */
+  td_test_child_clear (&c);
+  assert_true (is_there (folder, 2));
+}
+
+static void
+nonsense__is_one_line_and_status_2 (void **state)
+{
+  static const struct
+  {
+    const char *options, *said;
+  } rows[] = {
+    { "-n 0", "--ranks 0: a number of processes above 0 expected" },
+    { "-n -1", "--ranks -1: a number of processes above 0 expected" },
+    { "-n two", "--ranks two: a number of processes above 0 expected" },
+    { "-n 2 --hang-after soon", "--hang-after soon: a number of seconds expected" },
+    { "-n 2 --hang-after .", "--hang-after .: a number of seconds expected" },
+    { "-n 2 --on-hang pray", "--on-hang pray: abort or stop expected" },
+    { "-n 2 --window", "--window does not go with -n" },
+    { "-n 2 --control x", "--control does not go with -n" },
+    { "-n 2 --hosts none", "none: No such file or directory" },
+    { "-n 2 --hosts empty", "empty: no machine in it" },
+    { "-n 2 --hosts words", "words:3: \"slots=many\": a line is NAME [slots=N]" },
+    { "-n 2 --hosts signs", "signs:1: \";;;\": a line is NAME [slots=N]" },
+    { "-n 2 --hosts zero", "zero:1: \"slots=0\": a line is NAME [slots=N]" },
+    { "-n 3 --hosts two", "two has 2 slots, and 3 ranks are asked for" },
+    { "--hosts two", "--hosts needs -n" },
+    { "-n 2 -o two", "two: Not a directory" },
+    { "-n 2 -o /proc/none", "/proc/none: No such file or directory" },
+  };
+
+  (void)state;
+  td_test_write_file (td_test_tmp ("empty"), "# nobody\n\n", 10);
+  td_test_write_file (td_test_tmp ("words"), "a\n\nb slots=many\n", 16);
+  td_test_write_file (td_test_tmp ("signs"), ";;;\n", 4);
+  td_test_write_file (td_test_tmp ("zero"), "a slots=0\n", 10);
+  td_test_write_file (td_test_tmp ("two"), "localhost slots=2\n", 18);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    {
+      TdTestChild c = td_test_shell ("cd $(dirname %s) && %s run %s %s none 0 0 0",
+                                     td_test_tmp ("two"), tapedeck, rows[i].options, model);
+
+      expect (&c, 2, rows[i].said);
+      td_test_child_clear (&c);
+    }
+}
+
+static void
+hosts__of_this_machine_with_enough_slots_run (void **state)
+{
+  TdTestChild c;
+
+  (void)state;
+  td_test_write_file (td_test_tmp ("two"), "localhost slots=2 # here\n", 25);
+  c = td_test_shell ("%s run -n 2 --iterations 2 --hosts %s -o %s %s none 0 0 0", tapedeck,
+                     td_test_tmp ("two"), td_test_tmp ("tapes"), model);
+  expect (&c, 0, "tapedeck: 2 ranks ended well");
+  td_test_child_clear (&c);
+}
+
+static const char *
+script (const char *name, const char *text)
+{
+  const char *path = td_test_tmp (name);
+
+  td_test_write_file (path, text, strlen (text));
+  assert_int_equal (chmod (path, 0755), 0);
+  return path;
+}
+
+static void
+mpirun__that_is_not_open_mpi_is_refused_in_one_line (void **state)
+{
+  static const struct
+  {
+    const char *says, *said;
+  } rows[] = {
+    { "HYDRA build details:",
+      "is not Open MPI's, whose library the ranks use: it says \"HYDRA" },
+    { "Intel(R) MPI Library for Linux* OS, Version 2021.9", "it says \"Intel(R) MPI Library" },
+    { "mpirun (Open MPI) 3.1.3", "Open MPI 4 or newer expected" },
+  };
+  TdTestChild c;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    {
+      char text[300];
+
+      snprintf (text, sizeof text, "#!/bin/sh\necho '%s'\n", rows[i].says);
+      c = td_test_shell ("TAPEDECK_MPIRUN=%s %s run -n 2 -o %s %s none 0 0 0",
+                         script ("mpirun", text), tapedeck, td_test_tmp ("tapes"), model);
+      expect (&c, 2, rows[i].said);
+      td_test_child_clear (&c);
+    }
+  c = td_test_shell ("TAPEDECK_MPIRUN=/none/mpirun %s run -n 2 -o %s %s none 0 0 0", tapedeck,
+                     td_test_tmp ("tapes"), model);
+  expect (&c, 2, "/none/mpirun: not found; -n needs Open MPI");
+  td_test_child_clear (&c);
+  assert_int_not_equal (access (td_test_tmp ("tapes"), F_OK), 0);
+}
+
+static void
+rank__whose_tape_cannot_be_made_ends_all_and_is_named (void **state)
+{
+  TdTestChild c;
+  const char *folder = td_test_tmp ("tapes");
+
+  (void)state;
+  assert_int_equal (mkdir (folder, 0755), 0);
+  assert_int_equal (mkdir (td_test_tmp ("tapes/rank-1.tdtape.ring"), 0755), 0);
+  c = td_test_shell ("%s run -q -n 2 -o %s %s none 0 0 0", tapedeck, folder, model);
+  expect (&c, 2, "[rank 1] tapedeck: ");
+  expect (&c, 2, "tapedeck: 2 ranks: ");
+  td_test_child_clear (&c);
+}
+
+static void
+programs__that_differ_are_an_error_on_all_ranks (void **state)
+{
+  char other[4300];
+  TdTestChild c;
+
+  (void)state;
+  snprintf (other, sizeof other, "%s", td_test_tmp ("another"));
+  c = td_test_shell (
+      "cp %s %s && mpirun --allow-run-as-root --oversubscribe -n 1 %s none 0 0 0 : "
+      "-n 1 %s none 0 0 0",
+      model, other, model, other);
+  assert_int_not_equal (c.status, 0);
+  expect (&c, c.status, "rank 0 of 2: rank 0 runs ");
+  expect (&c, c.status, "rank 1 of 2: rank 0 runs ");
+  expect (&c, c.status, ", rank 1 another of Tapedeck ");
+  td_test_child_clear (&c);
+}
+
+static void
+rank__at_a_breakpoint_is_named_and_waited_for (void **state)
+{
+  char record[4600];
+  TdTestChild c;
+
+  (void)state;
+  snprintf (record, sizeof record, "%s run -q --hang-after 1 -o %s", tapedeck,
+            td_test_tmp ("t.tdtape"));
+  c = td_test_shell (
+      "timeout -s TERM 6 mpirun --allow-run-as-root --oversubscribe -n 1 %s %s none 0 0 "
+      "0 : -n 1 %s --stop 'iteration == 3' %s none 0 0 0",
+      record, model, record, model);
+  expect (&c, c.status, "rank 0 of 2 has waited 1 s in td_opt_update (call ");
+  expect (&c, c.status, " stands at a breakpoint");
+  expect (&c, c.status, "; it is waited for");
+  td_test_child_clear (&c);
+}
+
+static void
+hang__is_left_as_it_is_where_that_is_asked_for (void **state)
+{
+  const char *folder = td_test_tmp ("tapes");
+  TdTestChild c
+      = td_test_shell ("timeout -s TERM 6 %s run -q -n 2 --hang-after 1 --on-hang stop -o %s "
+                       "%s asleep 1 3 0",
+                       tapedeck, folder, model);
+
+  (void)state;
+  assert_int_equal (c.status, 124); /* it was still there */
+  expect (&c, 124, "for rank 1; rank 1 (pid ");
+  expect (&c, 124, "; all are left as they are");
+  td_test_child_clear (&c);
+  for (int rank = 0; rank < 2; rank++)
+    expect_on_tape ("cat", folder, rank, "rank 0 of 2 has waited 1 s in ");
+}
+
+static void
+hang_after__0_is_for_ever_and_nonsense_in_the_environment_an_error (void **state)
+{
+  TdTestChild c
+      = td_test_shell ("timeout -s TERM 4 %s run -q -n 2 --hang-after 0 -o %s %s asleep 1 3 0",
+                       tapedeck, td_test_tmp ("tapes"), model);
+
+  (void)state;
+  assert_int_equal (c.status, 124);
+  assert_null (strstr (c.err, "has waited"));
+  td_test_child_clear (&c);
+  c = td_test_shell (
+      "TAPEDECK_HANG_AFTER=soon mpirun --allow-run-as-root --oversubscribe -n 2 %s none "
+      "0 0 0",
+      model);
+  assert_non_null (strstr (
+      c.err, "TAPEDECK_HANG_AFTER is \"soon\": a number of seconds expected, 0 for no limit"));
+  td_test_child_clear (&c);
+}
+
+/* Without `tapedeck`, which sets no limit then. */
+static void
+program__that_mpirun_starts_alone_takes_its_limit_from_the_environment (void **state)
+{
+  TdTestChild c = td_test_shell (
+      "TAPEDECK_HANG_AFTER=1 mpirun --allow-run-as-root --oversubscribe -n 3 %s "
+      "stopped 2 5 1",
+      model);
+
+  (void)state;
+  assert_int_not_equal (c.status, 124);
+  expect (&c, c.status, " has waited 1 s in td_opt_update (call ");
+  expect (&c, c.status, " for rank 2; rank 2 (pid ");
+  expect (&c, c.status, " is stopped (by a signal or a debugger), after td_opt_update (call ");
+  td_test_child_clear (&c);
+  c = td_test_shell ("mpirun --allow-run-as-root --oversubscribe -n 3 %s killed 2 5 1", model);
+  expect (&c, c.status, ": rank 2 has died\n");
+  td_test_child_clear (&c);
+}
+
+static void
+script__of_python_has_a_tape_for_each_rank (void **state)
+{
+  const char *python = td_test_python ("torch");
+  char folder[4200];
+  TdTestChild c;
+
+  (void)state;
+  script ("net.py",
+          "import torch\nx = torch.ones(3, requires_grad=True)\n(x * x).sum().backward()\n"
+          "print('done')\n");
+  snprintf (folder, sizeof folder, "%s", td_test_tmp ("net.ranks"));
+  c = td_test_shell ("cd $(dirname %s) && TAPEDECK_PYTHON=%s %s run -n 2 net.py", folder,
+                     python, tapedeck);
+  expect (&c, 0, "tapedeck: 2 ranks ended well; tapes in net.ranks");
+  assert_non_null (strstr (c.out, "[rank 0] done\n"));
+  assert_non_null (strstr (c.out, "[rank 1] done\n"));
+  td_test_child_clear (&c);
+  expect_on_tape ("info", folder, 0, "rank             0 of 2");
+  expect_on_tape ("info", folder, 1, "rank             1 of 2");
+  c = td_test_shell (
+      "cd $(dirname %s) && TAPEDECK_PYTHON=%s mpirun --allow-run-as-root --oversubscribe "
+      "-n 2 %s run net.py",
+      folder, python, tapedeck);
+  assert_child_status (c, 0);
+  td_test_child_clear (&c);
+  assert_int_equal (access (td_test_tmp ("net-rank-0.tdtape"), F_OK), 0);
+  assert_int_equal (access (td_test_tmp ("net-rank-1.tdtape"), F_OK), 0);
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (run_n__writes_a_folder_of_tapes_and_says_so_in_one_line),
+    td_test (output__of_ranks_comes_by_whole_lines_with_the_rank_before_each),
+    td_test (status__is_the_worst_of_the_ranks_and_one_line_says_whose),
+    td_test (options__go_to_each_rank),
+    td_test (tapes__that_are_there_are_kept_or_replaced_by_f),
+    td_test (nonsense__is_one_line_and_status_2),
+    td_test (hosts__of_this_machine_with_enough_slots_run),
+    td_test (mpirun__that_is_not_open_mpi_is_refused_in_one_line),
+    td_test (rank__whose_tape_cannot_be_made_ends_all_and_is_named),
+    td_test (programs__that_differ_are_an_error_on_all_ranks),
+    td_test (rank__at_a_breakpoint_is_named_and_waited_for),
+    td_test (hang__is_left_as_it_is_where_that_is_asked_for),
+    td_test (hang_after__0_is_for_ever_and_nonsense_in_the_environment_an_error),
+    td_test (program__that_mpirun_starts_alone_takes_its_limit_from_the_environment),
+    td_test (script__of_python_has_a_tape_for_each_rank),
+  };
+
+  if (argc != 3)
+    return 1;
+  if (!mpi_here ())
+    return 77;
+  tapedeck = argv[1];
+  model = argv[2];
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
