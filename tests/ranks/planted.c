@@ -1,6 +1,6 @@
 /* A small net, trained by several ranks, with a fault of one of them:
  *
- *   planted FAULT RANK ITERATION POINT
+ *   planted FAULT RANK ITERATION POINT [ITERATIONS]
  *
  * RANK does FAULT in ITERATION at POINT: before the forward (0), between backward and update
  * (1) or after the update (2).  "none" is no fault. SPDX-License-Identifier: MIT */
@@ -131,7 +131,7 @@ static const struct
 static void
 plant (int argc, char **argv, int iteration, int point)
 {
-  if (argc != 5 || td_comm_rank (comm) != atoi (argv[2]) || iteration != atoi (argv[3])
+  if (argc < 5 || td_comm_rank (comm) != atoi (argv[2]) || iteration != atoi (argv[3])
       || point != atoi (argv[4]))
     return;
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
@@ -146,9 +146,11 @@ plant (int argc, char **argv, int iteration, int point)
 int
 main (int argc, char **argv)
 {
+  const int n = argc > 5 ? atoi (argv[5]) : ITERATIONS;
+
   td_init (&argc, &argv);
   setvbuf (stderr, NULL, _IOLBF, 0); /* a line is written at once */
-  if (argc == 5 && strcmp (argv[1], "no-comm") == 0
+  if (argc >= 5 && strcmp (argv[1], "no-comm") == 0
       && atoi (getenv ("OMPI_COMM_WORLD_RANK")) == atoi (argv[2]))
     for (;;)
       pause ();
@@ -163,7 +165,7 @@ main (int argc, char **argv)
   td_sequential_append (net, td_relu);
   td_linear_new (net, "l2", 10, OUT);
   opt = td_multi_node_optimizer_new (td_sgd_new (net, .lr = 0.05), comm);
-  for (int i = 0; i < ITERATIONS && td_error () == NULL; i++)
+  for (int i = 0; i < n && td_error () == NULL; i++)
     TD_ITERATION (i)
       {
         TdVar *x, *t, *loss;

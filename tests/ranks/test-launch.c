@@ -317,6 +317,31 @@ rank__whose_tape_cannot_be_made_ends_all_and_is_named (void **state)
   td_test_child_clear (&c);
 }
 
+/* A limit of the size of files is a disk of that size. */
+static void
+disk__that_is_full_on_one_rank_costs_its_recording_only (void **state)
+{
+  char folder[4200], line[9000];
+  TdTestChild c;
+
+  (void)state;
+  snprintf (folder, sizeof folder, "%s", td_test_tmp ("full.tdtape"));
+  snprintf (line, sizeof line, "%s run -q --level values -o %s %s none 0 0 0 3000", tapedeck,
+            folder, model);
+  c = td_test_shell (
+      "mpirun --allow-run-as-root --oversubscribe -n 1 %s : -n 1 sh -c 'ulimit -f "
+      "33000; exec %s'",
+      line, line);
+  expect (&c, 1, "full-rank-1.tdtape: ");
+  expect (&c, 1, "the program runs on unrecorded");
+  assert_null (strstr (c.err, "full-rank-0.tdtape"));
+  td_test_child_clear (&c);
+  c = TD_TEST_RUN (tapedeck, "info", td_test_tmp ("full-rank-0.tdtape"));
+  assert_child_status (c, 0);
+  assert_contains (c.out, "exit             status 0");
+  td_test_child_clear (&c);
+}
+
 static void
 programs__that_differ_are_an_error_on_all_ranks (void **state)
 {
@@ -456,6 +481,7 @@ main (int argc, char **argv)
     td_test (hosts__of_this_machine_with_enough_slots_run),
     td_test (mpirun__that_is_not_open_mpi_is_refused_in_one_line),
     td_test (rank__whose_tape_cannot_be_made_ends_all_and_is_named),
+    td_test (disk__that_is_full_on_one_rank_costs_its_recording_only),
     td_test (programs__that_differ_are_an_error_on_all_ranks),
     td_test (rank__at_a_breakpoint_is_named_and_waited_for),
     td_test (hang__is_left_as_it_is_where_that_is_asked_for),

@@ -128,18 +128,30 @@ is_left (const char *pid, const char *folder)
   return names (pid, "cmdline", folder) || names (pid, "environ", folder);
 }
 
+/* A process that is left, *pid, or none. */
+static bool
+find_left (const char *folder, char pid[32])
+{
+  DIR *dir = opendir ("/proc");
+  bool found = false;
+
+  assert_non_null (dir);
+  for (const struct dirent *e; !found && (e = readdir (dir)) != NULL;)
+    {
+      found = e->d_name[0] >= '1' && e->d_name[0] <= '9' && is_left (e->d_name, folder);
+      snprintf (pid, 32, "%.31s", e->d_name);
+    }
+  closedir (dir);
+  return found;
+}
+
 static void
 expect_nothing_left (const Run *r)
 {
-  DIR *dir = opendir ("/proc");
-  const struct dirent *entry;
+  char pid[32];
 
-  assert_non_null (dir);
-  while ((entry = readdir (dir)) != NULL)
-    if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9'
-        && is_left (entry->d_name, r->folder))
-      fail_run (r, "no process", entry->d_name);
-  closedir (dir);
+  if (find_left (r->folder, pid))
+    fail_run (r, "no process", pid);
 }
 
 /* One for each rank, whole to its end, and nothing beside them: no ring, no file of ranks. */
@@ -282,6 +294,43 @@ calls__that_do_not_match_are_named_on_all_ranks_at_once (void **state)
   print_message ("# %d mismatches, the longest run %.1f s\n", n_mismatches, longest);
 }
 
+static bool
+none_is_left (void *folder)
+{
+  char pid[32];
+
+  return !find_left (folder, pid);
+}
+
+/* Their pids: of `tapedeck run -n`, of its child, and so on down to a supervisor, whose child
+ * is the model. */
+static void
+starter__that_is_killed_leaves_no_process (void **state)
+{
+  static const char *const starters[] = { "launcher", "mpirun", "keeper", "supervisor" };
+
+  (void)state;
+  for (int depth = 0; depth < 4; depth++)
+    {
+      char folder[4200], said[4200];
+      TdTestChild c;
+
+      snprintf (folder, sizeof folder, "%s", td_test_tmp (starters[depth]));
+      snprintf (said, sizeof said, "%s", td_test_tmp ("said"));
+      c = td_test_shell ("%s run -q -n 3 --hang-after 0 -o %s %s asleep 1 3 0 2>%s & pid=$!\n"
+                         "until grep -q planted: %s; do sleep 0.05; done\n"
+                         "victim=$pid\n"
+                         "for i in $(seq %d); do read -r victim rest "
+                         "</proc/$victim/task/$victim/children; done\n"
+                         "kill -9 $victim; wait $pid; exit 0",
+                         tapedeck, folder, model, said, said, depth);
+      assert_child_status (c, 0);
+      td_test_child_clear (&c);
+      print_message ("# %s\n", starters[depth]);
+      td_test_wait ("the end of all processes", none_is_left, folder);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -289,6 +338,7 @@ main (int argc, char **argv)
     td_test (kills__name_the_rank_and_leave_whole_tapes_and_no_process),
     td_test (hangs__name_the_rank_and_where_it_is_on_all_tapes),
     td_test (calls__that_do_not_match_are_named_on_all_ranks_at_once),
+    td_test (starter__that_is_killed_leaves_no_process),
   };
   const char *given = getenv ("TD_PLANTED_SEED");
   bool slow;
