@@ -10,6 +10,7 @@
 
 #define ROW 24.0
 #define ADVICE 36.0
+#define DIGIT 7.0
 #define MOST_ROWS 1000 /* of a picture that is as high as what is in it */
 
 /* The right ends of the number columns, the left ends of the others. */
@@ -18,12 +19,21 @@ typedef struct
   double event, op, layer, time, output;
 } Columns;
 
+/* The playhead stands left of the numbers: longer ones than of three digits move all that is
+ * right of it. */
 static Columns
-columns_of (double w)
+columns_of (double w, guint last_event)
 {
-  return (Columns){
-    .event = 44, .op = 54, .layer = 54 + (w - 54 - 168) * 0.68, .time = w - 88, .output = w - 14
-  };
+  double event = 44, op;
+
+  for (guint above = last_event / 1000; above > 0; above /= 10)
+    event += DIGIT;
+  op = event + 10;
+  return (Columns){ .event = event,
+                    .op = op,
+                    .layer = op + (w - op - 168) * 0.68,
+                    .time = w - 88,
+                    .output = w - 14 };
 }
 
 static const char *
@@ -127,11 +137,11 @@ td_schedule_scene (const TdSchedule *s, const char *advice, const TdPanelView *v
   gboolean cut = view->height <= 0 && s->n_rows > MOST_ROWS;
   double natural = 26 + ROW * (MIN (s->n_rows, MOST_ROWS) + cut) + foot;
   double h = view->height > 0 ? view->height : natural;
-  Columns c = columns_of (w);
 
   if (s->n_rows == 0)
     return td_panel_message (view, "Nothing has run yet",
                              "Operations appear here in the order in which they run.");
+  Columns c = columns_of (w, s->rows[s->n_rows - 1].event);
   TdSceneBuilder *b = td_scene_builder_new (w, h);
   td_scene_set_background (b, TD_ROLE_VIEW);
   add_header (b, &c);
