@@ -8,6 +8,8 @@
 
 #include "settings/td-keys.h"
 
+#define FEWEST_CHARS 5 /* of an entry with a number */
+
 struct _TdDeck
 {
   GtkWidget parent;
@@ -166,6 +168,17 @@ show_state (TdDeck *self, TdIteration *iteration)
     gtk_widget_remove_css_class (self->follow, "accent");
 }
 
+/* The entry has room for the last number there is: one that is cut reads as another one. */
+static void
+set_last (GtkSpinButton *spin, gint64 last)
+{
+  int digits = 1;
+
+  for (gint64 above = last / 10; above > 0; above /= 10)
+    digits++;
+  gtk_editable_set_width_chars (GTK_EDITABLE (spin), MAX (digits, FEWEST_CHARS));
+}
+
 static void
 show_numbers (TdDeck *self, TdIteration *iteration)
 {
@@ -179,6 +192,8 @@ show_numbers (TdDeck *self, TdIteration *iteration)
   guint n_run = iteration ? td_iteration_get_n_run (iteration) : 0;
   gtk_spin_button_set_range (self->event, -1, n_run ? (double)n_run - 1 : 0);
   gtk_spin_button_set_value (self->event, moment.event);
+  set_last (self->iteration, last);
+  set_last (self->event, n_events ? n_events - 1 : 0);
   g_autofree char *iterations = g_strdup_printf ("of %" G_GINT64_FORMAT, last);
   g_autofree char *events = g_strdup_printf ("of %u", n_events ? n_events - 1 : 0);
   g_autofree char *of = g_strdup_printf ("it. %" G_GINT64_FORMAT, moment.iteration);
