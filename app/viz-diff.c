@@ -58,31 +58,60 @@ split_iteration (const char *spec, gint64 *iteration)
   return g_strndup (spec, (gsize)(colon - spec));
 }
 
-/* Opens one side; NULL after saying what is wrong. The session is kept alive by the caller. */
+/* A tape that is open; arrays that are the same in both of its iterations are there once then.
+ * Records of memory are compared by nobody. */
+typedef struct
+{
+  char *path;
+  TdSession *session;
+} Side;
+
+static void
+side_clear (Side *side)
+{
+  g_free (side->path);
+  g_clear_object (&side->session);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Side, side_clear)
+
+static gboolean
+open_tape (Side *side, const Side *other, GError **error)
+{
+  if (other && g_str_equal (side->path, other->path))
+    {
+      side->session = g_object_ref (other->session);
+      return TRUE;
+    }
+  side->session = td_session_open (side->path, error);
+  if (side->session)
+    td_tape_reader_skip_memory (td_session_get_reader (side->session), true);
+  return side->session != NULL;
+}
+
+/* Opens one side, after the other (NULL: it is the first); NULL after saying what is wrong. */
 static TdIteration *
-open_side (const char *spec, TdSession **session)
+open_side (const char *spec, Side *side, const Side *other)
 {
   gint64 number;
-  g_autofree char *path = split_iteration (spec, &number);
   g_autoptr (GError) error = NULL;
   TdIteration *iteration;
 
-  *session = td_session_open (path, &error);
-  if (!*session)
+  side->path = split_iteration (spec, &number);
+  if (!open_tape (side, other, &error))
     {
       td__viz_trouble ("%s", error->message);
       return NULL;
     }
   if (number < 0)
-    number = td_session_get_last_complete (*session);
+    number = td_session_get_last_complete (side->session);
   if (number < 0)
     {
-      td__viz_trouble ("%s: no complete iteration on it", path);
+      td__viz_trouble ("%s: no complete iteration on it", side->path);
       return NULL;
     }
-  iteration = td_session_load_iteration (*session, number, &error);
+  iteration = td_session_load_iteration (side->session, number, &error);
   if (!iteration)
-    td__viz_trouble ("%s: %s", path, error->message);
+    td__viz_trouble ("%s: %s", side->path, error->message);
   return iteration;
 }
 
@@ -111,17 +140,17 @@ td_viz_diff (int argc, char **argv)
   if (n < 2)
     return td__viz_trouble ("diff: two tapes are needed; try tapedeck diff --help");
 
-  g_autoptr (TdSession) session_a = NULL;
-  g_autoptr (TdSession) session_b = NULL;
+  g_auto (Side) side_a = { 0 };
+  g_auto (Side) side_b = { 0 };
   g_autoptr (GError) error = NULL;
-  g_autoptr (TdIteration) a = open_side (specs[0], &session_a);
+  g_autoptr (TdIteration) a = open_side (specs[0], &side_a, NULL);
   if (!a)
     return 2;
-  g_autoptr (TdIteration) b = open_side (specs[1], &session_b);
+  g_autoptr (TdIteration) b = open_side (specs[1], &side_b, &side_a);
   if (!b)
     return 2;
-  g_autoptr (TdDiff) diff = td_diff_new (a, b, td_session_get_reader (session_a),
-                                         td_session_get_reader (session_b));
+  g_autoptr (TdDiff) diff = td_diff_new (a, b, td_session_get_reader (side_a.session),
+                                         td_session_get_reader (side_b.session));
   g_autofree char *text = td_diff_print (diff, format);
   if (!td__viz_write_text (out, text, format, &error))
     return td__viz_trouble ("%s", error->message);

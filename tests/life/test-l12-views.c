@@ -109,17 +109,26 @@ show_all (void)
     { "findings", 0 }, { "ridge", 0 },    { "explain", NO_CALLS }, { "origin", NO_CALLS },
   };
   static const char *const formats[] = { "text", "json", "svg" };
-  static const char *const others[][2] = { { "graph", "dot" },
-                                           { "memory", "csv" },
-                                           { "schedule", "csv" },
-                                           { "timeline", "csv" },
-                                           { "flame", "csv" } };
+  static const char *const others[][2]
+      = { { "graph", "dot" },    { "memory", "csv" }, { "schedule", "csv" },
+          { "timeline", "csv" }, { "flame", "csv" },  { "flame", "folded" } };
 
   for (size_t v = 0; v < sizeof views / sizeof *views; v++)
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
       show (views[v].name, formats[f], views[v].status);
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     show (others[i][0], others[i][1], 0);
+}
+
+/* Two iterations of the recording, which are the same. */
+static void
+compare (const char *option, const char *what)
+{
+  const char *const argv[]
+      = { td_test_program ("app/tapedeck"), "diff", td_test_tmp ("many.tdtape:0"),
+          td_test_tmp ("many.tdtape:1"),    option, NULL };
+
+  assert_fits (argv, what, 0);
 }
 
 static void
@@ -132,6 +141,8 @@ views__of_a_million_operations_take_500_mb (void **state)
   tape = td_test_tmp ("many.tdtape");
   record ();
   show_all ();
+  compare (NULL, "diff, text");
+  compare ("--json", "diff, json");
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
     {
       const char *const argv[] = { td_test_program ("app/tapedeck"), commands[i], tape, NULL };

@@ -282,7 +282,7 @@ add_costs (Walk *w, TdDiffPair *pair, guint side, guint event)
 {
   const TdTapeIteration *t = w->c->t[side];
 
-  pair->ns[side] += w->c->event_ns[side][event];
+  pair->ns[side] += td__diff_event_ns (w->c, side, event);
   pair->bytes[side] += output_bytes (t, event);
   w->c->d->pair_of[side][event] = (gint32)w->pairs->len;
 }
@@ -309,7 +309,7 @@ add_pair (Walk *w, TdDiffPair *pair)
 static void
 add_matched (Walk *w, gint a, gint b)
 {
-  TdDiffPair pair = { .event = { a, b }, .n_events = { 1, 1 } };
+  TdDiffPair pair = { .event = { a, b } };
   gint cause = cause_of (w, 0, a);
   gboolean forward = event_of (w->c, 0, a)->phase == TD_TAPE_PHASE_FORWARD;
 
@@ -339,7 +339,6 @@ add_lone (Walk *w, guint side, gint event)
                       .event = { -1, -1 } };
 
   pair.event[side] = event;
-  pair.n_events[side] = 1;
   if (event_of (w->c, side, event)->phase != TD_TAPE_PHASE_FORWARD)
     {
       pair.cause = cause_of (w, side, event);
@@ -360,9 +359,9 @@ add_fused (Walk *w, const TdFusedGroup *group)
 
   pair.event[group->side] = (gint)members[group->n - 1];
   pair.event[1 - group->side] = group->event;
-  pair.n_events[group->side] = group->n;
-  pair.n_events[1 - group->side] = 1;
-  pair.first_fused[group->side] = group->first;
+  pair.fused_side = group->side;
+  pair.n_fused = group->n;
+  pair.first_fused = group->first;
   pair.aspects = compare_results (c, group);
   for (guint k = 0; k < group->n; k++)
     {

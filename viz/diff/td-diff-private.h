@@ -28,7 +28,7 @@ typedef struct
   GArray *groups;       /* TdFusedGroup */
   GArray *fused;        /* guint32: events of the groups */
   gint32 *group[2];     /* by event: index of its group, -1 */
-  guint64 *event_ns[2]; /* by event: what it takes */
+  guint64 *event_ns[2]; /* by event: a median of what it takes; NULL: its own time is */
   guint8 *moved[2];     /* by event: matched out of order */
 } TdComparison;
 
@@ -78,6 +78,8 @@ void td__diff_compare (TdComparison *c);
 /* td-diff-times.c */
 /** Find how long events take, and both sides in all: fills event_ns and those totals. */
 void td__diff_times (TdComparison *c);
+/** Return how long an event takes. */
+guint64 td__diff_event_ns (const TdComparison *c, guint side, guint event);
 
 /* td-diff-numbers.c */
 /** Compare the numbers of all pairs' outputs. */

@@ -72,7 +72,7 @@ char *
 td_diff_dup_title (const TdDiff *d, const TdDiffPair *p)
 {
   if (p->kind == TD_DIFF_FUSED)
-    return dup_members (d, p, p->n_events[0] > 1 ? TD_DIFF_A : TD_DIFF_B);
+    return dup_members (d, p, p->fused_side);
   if (p->event[0] < 0 || p->event[1] < 0)
     return g_strdup (op_of (d, p, p->event[0] < 0));
   if (p->aspects & TD_DIFF_OPERATION)
@@ -294,7 +294,8 @@ td_diff_dup_what (const TdDiff *d, const TdDiffPair *p)
   else
     {
       if (p->kind == TD_DIFF_FUSED)
-        g_string_append_printf (s, "%u → %u", p->n_events[0], p->n_events[1]);
+        g_string_append_printf (s, "%u → %u", p->fused_side == TD_DIFF_A ? p->n_fused : 1,
+                                p->fused_side == TD_DIFF_A ? 1 : p->n_fused);
       if (p->aspects & TD_DIFF_OPERATION)
         add (s, "", op_of (d, p, 0), op_of (d, p, 1));
       if (p->aspects & TD_DIFF_LINK)

@@ -132,10 +132,23 @@ measure (TdComparison *c, guint side)
   totals->n_times = s.n;
   totals->ns = median (s.ns, s.n);
   totals->op_ns = median (s.op_ns, s.n);
-  c->event_ns[side] = g_new (guint64, MAX (t->n_events, 1));
-  for (guint e = 0; e < t->n_events; e++)
-    c->event_ns[side][e] = median (s.events + (gsize)e * s.max, s.n);
-  g_free (s.events);
+  /* the medians gather where the samples were */
+  for (guint e = 0; e < t->n_events && s.n > 1; e++)
+    s.events[e] = median (s.events + (gsize)e * s.max, s.n);
+  if (s.n > 1)
+    c->event_ns[side] = g_renew (guint64, s.events, MAX (t->n_events, 1));
+  else
+    g_free (s.events);
+}
+
+guint64
+td__diff_event_ns (const TdComparison *c, guint side, guint event)
+{
+  const guint64 *own = c->t[side]->event_duration_ns;
+
+  if (c->event_ns[side])
+    return c->event_ns[side][event];
+  return own ? own[event] : 0;
 }
 
 void

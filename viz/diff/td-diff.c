@@ -124,10 +124,12 @@ td_diff_get_item (const TdDiff *d, gint pair)
 const guint32 *
 td_diff_get_events (const TdDiff *d, const TdDiffPair *pair, guint side, guint *n)
 {
-  *n = pair->n_events[side];
+  gboolean fused = pair->n_fused > 0 && pair->fused_side == side;
+
+  *n = fused ? pair->n_fused : pair->event[side] >= 0;
   if (*n == 0)
     return NULL;
-  return *n > 1 ? d->fused + pair->first_fused[side] : (const guint32 *)&pair->event[side];
+  return fused ? d->fused + pair->first_fused : (const guint32 *)&pair->event[side];
 }
 
 const TdDiffNumbers *

@@ -52,16 +52,18 @@ typedef enum
   TD_DIFF_GRAPH = 1 << 10,  /* one of them left no graph: backward does not come there */
 } TdDiffAspects;
 
-/** One event and its counterpart, or one without; a row of a compare view. */
+/** One event and its counterpart, or one without; a row of a compare view. There are millions:
+ * it is packed. */
 typedef struct
 {
-  TdDiffKind kind;
-  guint aspects; /* TdDiffAspects */
-  gint cause;    /* the pair that this one follows from; -1: none. With one it is no item */
-  gint event[2]; /* of a fused group the last; -1: no counterpart */
-  guint first_fused[2], n_events[2]; /* td_diff_get_events() */
-  guint64 ns[2], bytes[2];           /* times (medians) and bytes of outputs, of its events */
-  guint first_numbers, n_numbers;    /* td_diff_get_numbers() */
+  TdDiffKind kind : 8;
+  guint aspects : 16;   /* TdDiffAspects */
+  guint fused_side : 8; /* of the several events of a fused group */
+  gint cause;           /* the pair that this follows from: then it is no item; -1: none */
+  gint event[2];        /* of a fused group the last; -1: no counterpart */
+  guint first_fused, n_fused; /* td_diff_get_events(); n_fused 0: one on each side at most */
+  guint64 ns[2], bytes[2];    /* times (medians) and bytes of outputs, of its events */
+  guint first_numbers, n_numbers; /* td_diff_get_numbers() */
 } TdDiffPair;
 
 /** Numbers of one output on both sides, as far as the tapes have them. */

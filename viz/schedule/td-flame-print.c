@@ -288,6 +288,12 @@ print_json (const TdFlame *flame, TdFlameSize size, TdSink *sink)
 }
 
 /* ';' parts the boxes of a stack, a line is a stack. */
+static char
+letter_of (char c)
+{
+  return c == ';' ? ',' : (guchar)c < ' ' ? ' ' : c;
+}
+
 static void
 append_frames (const TdFlame *flame, gint node, GString *out)
 {
@@ -299,45 +305,76 @@ append_frames (const TdFlame *flame, gint node, GString *out)
       g_string_append_c (out, ';');
     }
   for (const char *at = n->name; *at; at++)
-    g_string_append_c (out, *at == ';' ? ',' : (guchar)*at < ' ' ? ' ' : *at);
+    g_string_append_c (out, letter_of (*at));
 }
 
-/* Equal stacks are one line, where the first of them is. */
-static void
-print_folded (const TdFlame *flame, TdFlameSize size, GString *out)
+/* Nodes with one line: their names read the same, and so do the stacks they stand on. */
+typedef struct
 {
-  g_autoptr (GHashTable) at = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  g_autoptr (GPtrArray) stacks = g_ptr_array_new ();
-  g_autoptr (GArray) sums = g_array_new (FALSE, FALSE, sizeof (guint64));
+  const char *name;
+  guint below; /* the stack it stands on, plus 1; 0: none */
+  gint first;  /* operation; -1: it is a layer, or a loop */
+  guint64 sum;
+} Stack;
+
+static guint
+hash_stack (gconstpointer data)
+{
+  const Stack *s = data;
+  guint h = s->below * 2654435761u;
+
+  for (const char *at = s->name; *at; at++)
+    h = h * 33 + (guchar)letter_of (*at);
+  return h;
+}
+
+static gboolean
+is_same_stack (gconstpointer x, gconstpointer y)
+{
+  const Stack *a = x, *b = y;
+  gsize i = 0;
+
+  while (a->name[i] && letter_of (a->name[i]) == letter_of (b->name[i]))
+    i++;
+  return a->below == b->below && (a->first < 0) == (b->first < 0) && a->name[i] == b->name[i];
+}
+
+/* Equal stacks are one line, where the first of them is. Texts of a million of them would take
+ * more memory than the tree: a stack is known by its last name and the stack below. */
+static void
+print_folded (const TdFlame *flame, TdFlameSize size, TdSink *sink)
+{
+  g_autoptr (GHashTable) known = g_hash_table_new (hash_stack, is_same_stack);
+  g_autofree Stack *stacks = g_new (Stack, MAX (flame->n, 1));
+  g_autofree guint *stack_of = g_new (guint, MAX (flame->n, 1)); /* plus 1 */
+  guint n = 0;
 
   for (guint i = 0; i < flame->n; i++)
     {
-      GString *stack = g_string_new (NULL);
-      gpointer k;
+      const TdFlameNode *node = &flame->nodes[i];
+      guint below = node->parent >= 0 ? stack_of[node->parent] : 0;
+      Stack *same;
 
-      if (!flame->nodes[i].is_op || flame->nodes[i].size[size] == 0)
+      if (node->is_op && node->size[size] == 0)
+        continue;
+      stacks[n] = (Stack){ node->name, below, node->is_op ? (gint)i : -1, 0 };
+      same = g_hash_table_lookup (known, &stacks[n]);
+      if (!same)
         {
-          g_string_free (stack, TRUE);
-          continue;
+          same = &stacks[n++];
+          g_hash_table_add (known, same);
         }
-      append_frames (flame, (gint)i, stack);
-      if (!g_hash_table_lookup_extended (at, stack->str, NULL, &k))
-        {
-          const guint64 none = 0;
-
-          k = GUINT_TO_POINTER (stacks->len);
-          g_ptr_array_add (stacks, stack->str);
-          g_array_append_val (sums, none);
-          g_hash_table_insert (at, g_string_free (stack, FALSE), k);
-        }
-      else
-        g_string_free (stack, TRUE);
-      g_array_index (sums, guint64, GPOINTER_TO_UINT (k)) += flame->nodes[i].size[size];
+      stack_of[i] = (guint)(same - stacks) + 1;
+      if (node->is_op)
+        same->sum += node->size[size];
     }
-  for (guint k = 0; k < stacks->len; k++)
-    g_string_append_printf (out, "%s %" G_GUINT64_FORMAT "\n",
-                            (const char *)g_ptr_array_index (stacks, k),
-                            g_array_index (sums, guint64, k));
+  for (guint k = 0; k < n; k++)
+    if (stacks[k].sum > 0)
+      {
+        append_frames (flame, stacks[k].first, sink->text);
+        g_string_append_printf (sink->text, " %" G_GUINT64_FORMAT "\n", stacks[k].sum);
+        td_sink_row (sink);
+      }
 }
 
 void
@@ -348,7 +385,7 @@ td_flame_print (const TdFlame *flame, TdFlameSize size, const char *format, TdSi
   else if (g_str_equal (format, "csv"))
     print_csv (flame, sink);
   else if (g_str_equal (format, "folded"))
-    print_folded (flame, size, sink->text);
+    print_folded (flame, size, sink);
   else
     print_text (flame, size, sink->text);
 }

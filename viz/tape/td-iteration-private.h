@@ -24,6 +24,9 @@ TdIteration *td__iteration_new_whole (const TdNamesClass *names, gpointer names_
 TdIteration *td__iteration_new_like (const TdIteration *like, const TdTapeIteration *tape,
                                      void (*free_tape) (const TdTapeIteration *), guint n_run);
 
+/** Make the indices of keys now, which else are made when somebody looks for the first key. */
+void td__iteration_index_keys (const TdIteration *self);
+
 /** Return what is kept with the iteration and freed with it: `make` makes it at the first call
  * (any thread). There is one such thing, the graph. Owner: borrowed. */
 gpointer td__iteration_keep (TdIteration *self, gpointer (*make) (TdIteration *self),

@@ -30,7 +30,8 @@ struct TdIteration
   GDestroyNotify free_names_data;
   const TdTapeIteration *tape;
   void (*free_tape) (const TdTapeIteration *);
-  Keys event_keys, var_keys;
+  GMutex keys_lock;
+  Keys event_keys, var_keys; /* without slots: not made yet */
   Lists consumers, twins;
   gint32 *forward;      /* per event */
   gint32 *layer;        /* per event */
@@ -185,22 +186,30 @@ keys_new (const TdTapeIteration *t, guint n,
   return keys;
 }
 
+/* An index is made when somebody asks, by whatever thread: who only prints asks for none. */
 static gint
-find_key (const Keys *keys, const TdTapeIteration *t, guint64 key,
+find_key (const TdIteration *iteration, Keys *keys, guint n, guint64 key,
           guint64 (*key_of) (const TdTapeIteration *t, gint32 i))
 {
-  guint32 at = slot_of (keys, key);
+  const TdTapeIteration *t = iteration->tape;
+  GMutex *lock = (GMutex *)&iteration->keys_lock;
 
+  if (!g_atomic_pointer_get (&keys->slots))
+    {
+      g_mutex_lock (lock);
+      if (!keys->slots)
+        {
+          const Keys made = keys_new (t, n, key_of);
+
+          keys->mask = made.mask;
+          g_atomic_pointer_set (&keys->slots, made.slots);
+        }
+      g_mutex_unlock (lock);
+    }
+  guint32 at = slot_of (keys, key);
   while (keys->slots[at] >= 0 && key_of (t, keys->slots[at]) != key)
     at = (at + 1) & keys->mask;
   return keys->slots[at];
-}
-
-static void
-index_keys (TdIteration *self)
-{
-  self->event_keys = keys_new (self->tape, self->tape->n_events, event_key);
-  self->var_keys = keys_new (self->tape, self->tape->n_vars, var_key);
 }
 
 static void
@@ -445,8 +454,8 @@ td__iteration_new_whole (const TdNamesClass *names, gpointer names_data,
   self->n_run = tape_iteration->n_events;
   self->free_tape = free_tape_iteration;
   self->strings = g_string_chunk_new (256);
+  g_mutex_init (&self->keys_lock);
   g_mutex_init (&self->kept_lock);
-  index_keys (self);
   index_consumers (self);
   index_twins (self);
   index_anomalies (self);
@@ -497,6 +506,7 @@ td_iteration_unref (TdIteration *self)
   g_free (self->replayed);
   g_free (self->layers);
   g_string_chunk_free (self->strings);
+  g_mutex_clear (&self->keys_lock);
   g_mutex_clear (&self->kept_lock);
   if (self->free_tape)
     self->free_tape (self->tape);
@@ -575,13 +585,20 @@ td_iteration_get_size (const TdIteration *self)
 gint
 td_iteration_find_event (const TdIteration *self, guint64 key)
 {
-  return find_key (&self->event_keys, self->tape, key, event_key);
+  return find_key (self, (Keys *)&self->event_keys, self->tape->n_events, key, event_key);
 }
 
 gint
 td_iteration_find_var (const TdIteration *self, guint64 key)
 {
-  return find_key (&self->var_keys, self->tape, key, var_key);
+  return find_key (self, (Keys *)&self->var_keys, self->tape->n_vars, key, var_key);
+}
+
+void
+td__iteration_index_keys (const TdIteration *self)
+{
+  td_iteration_find_event (self, 0);
+  td_iteration_find_var (self, 0);
 }
 
 gint

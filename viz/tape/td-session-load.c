@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "tape/td-session-private.h"
 
+#include "tape/td-iteration-private.h"
+
 /* ---- the list ---- */
 
 static gboolean
@@ -264,6 +266,8 @@ work (gpointer data, gpointer user_data)
   g_mutex_lock (&self->worker_tape->lock);
   result->iteration = load (self, &request, what, sizeof what);
   g_mutex_unlock (&self->worker_tape->lock);
+  if (result->iteration)
+    td__iteration_index_keys (result->iteration);
   if (result->iteration && prepare)
     prepare (result->iteration);
   /* not g_main_context_invoke (): that would run it here whenever the main loop does not */

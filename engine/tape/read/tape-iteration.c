@@ -227,7 +227,8 @@ find_wanted (const TdTapeReader *r, const char *bytes, size_t n, size_t head,
   if (!td__tape_find_sections (bytes, n, head, sections))
     return false;
   if (r->skips_memory)
-    sections->at[TD_TAPE_SECTION_MEMORY].count = sections->at[TD_TAPE_SECTION_BLOCKS].count = 0;
+    sections->at[TD_TAPE_SECTION_MEMORY].count = sections->at[TD_TAPE_SECTION_BLOCKS].count
+        = sections->at[TD_TAPE_SECTION_ADDRESSES].count = 0;
   return true;
 }
 
