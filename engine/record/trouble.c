@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
+#include "td-tape-reader.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -42,11 +43,27 @@ say (const char *text)
   pthread_sigmask (SIG_SETMASK, &old, NULL);
 }
 
+/* The first iteration that is not whole on the tape. What the recorder said of it last is a
+ * batch of the ring old: it may have died between writing and saying so, and the tape knows. */
+static uint64_t
+count_taped (const TdRingShared *shared)
+{
+  const uint64_t said = atomic_load (&shared->n_taped);
+  char error[160];
+  TdTapeReader *reader = td_tape_reader_open_bounded (shared->tape, 1, error, sizeof error);
+  const TdTapeSummaries s
+      = reader != NULL ? td_tape_reader_summaries (reader) : (TdTapeSummaries){ 0 };
+  const uint64_t there = s.n > 0 ? s.rows[s.n - 1].number + 1 : 0;
+
+  td_tape_reader_free (reader);
+  return there > said ? there : said;
+}
+
 void
 td__recorder_say_lost (TdRing *ring)
 {
   const TdRingShared *shared = ring->shared;
-  const uint64_t n = atomic_load (&shared->n_taped);
+  const uint64_t n = shared->tape[0] != '\0' ? count_taped (shared) : 0;
   char text[3 * sizeof shared->tape + 256], ends[64] = "has no whole iteration";
 
   if (shared->tape[0] == '\0')

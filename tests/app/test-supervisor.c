@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "recorded-run.h"
 
+#include "record/recorder.h"
 #include "td-test.h"
 
 #include <fcntl.h>
@@ -104,6 +105,34 @@ supervisor__that_is_killed_while_the_model_waits_is_told_of (void **state)
   assert_says_once (out, tape);
 }
 
+/* It says what is on the tape a batch at a time, and may be killed before. */
+static void
+supervisor__that_has_written_more_than_it_said_is_told_of (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out");
+  const char *const argv[] = { run_tapedeck (), "run", "-o", tape, run_model (), "30", NULL };
+  const TdRingOptions options = { .tape = tape };
+  char error[160];
+  TdRing *ring = td_ring_new (NULL, &options, error, sizeof error);
+  pid_t pid;
+
+  (void)state;
+  assert_non_null (ring);
+  assert_int_equal (run_status (run_start (argv, out)), 0);
+  assert_int_equal (run_iterations (tape), 30);
+  atomic_store (&ring->shared->n_taped, 3);
+  pid = fork ();
+  if (pid == 0)
+    {
+      (void)!freopen (out, "w", stderr);
+      td__recorder_say_lost (ring);
+      _exit (0);
+    }
+  assert_int_equal (run_status (pid), 0);
+  assert_says_once (out, tape);
+  td_ring_free (ring);
+}
+
 /* Whoever reads what it says may have gone as well: that ends no program. */
 static void
 supervisor__that_is_killed_with_its_terminal_changes_no_status (void **state)
@@ -160,6 +189,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells),
     td_test (supervisor__that_is_killed_while_the_model_waits_is_told_of),
+    td_test (supervisor__that_has_written_more_than_it_said_is_told_of),
     td_test (supervisor__that_is_killed_with_its_terminal_changes_no_status),
     td_test (model__that_has_lost_its_supervisor_keeps_its_own_files),
   };
