@@ -359,6 +359,8 @@ assert_same_live (Pair *p)
   char error[256];
   TdTapeReader *plain, *large;
   const TdTapeIteration *x, *y;
+  uint32_t n_events;
+  uint64_t number;
 
   td_tape_writer_flush (p->rig.w);
   td_tape_writer_flush (p->w);
@@ -369,6 +371,8 @@ assert_same_live (Pair *p)
   y = td_tape_reader_live (large);
   assert_true (x != NULL && y != NULL);
   assert_int_equal (x->n_events, p->a->state.n_events);
+  assert_true (td_tape_reader_head (large, &number, &n_events));
+  assert_true (number == x->number && n_events == x->n_events);
   assert_true (x->fingerprint == y->fingerprint && x->fingerprint_dims == y->fingerprint_dims);
   assert_true (x->peak_bytes == y->peak_bytes && x->end_bytes == y->end_bytes);
   SAME (events, n_events);

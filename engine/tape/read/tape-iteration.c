@@ -704,65 +704,6 @@ td_tape_iteration_load_structure (TdTapeReader *r, uint32_t structure, char *err
   return NULL;
 }
 
-/* Its frame stays when an iteration has ended: then there is a summary. */
-static bool
-runs_on (const TdTapeReader *r, const char *bytes, size_t n)
-{
-  const TdTapeSummary *rows = r->summaries.items;
-  TdTapeIterationHead head;
-
-  td__tape_take (&head, sizeof head, bytes, n);
-  return r->summaries.n == 0 || rows[r->summaries.n - 1].number < head.number;
-}
-
-const TdTapeIteration *
-td_tape_reader_live (TdTapeReader *r)
-{
-  const TdTapeIteration *newest = NULL;
-  uint32_t newest_seq = 0;
-  char error[128];
-
-  for (uint32_t i = 0; i < r->n_seen; i++)
-    {
-      const TapeSeen *s = &r->seen[i];
-      uint64_t offset = s->offset + sizeof (TdTapeSegment);
-      TdTapeFrame frame;
-      const TdTapeIteration *it;
-      char *bytes;
-
-      if (s->head.kind != TD_TAPE_SEGMENT_LIVE || s->head.first_seq < newest_seq)
-        continue;
-      bytes = td__tape_read_frame (r->fd, offset, s->room, TD_TAPE_FRAME_LIVE, &frame);
-      if (bytes == NULL)
-        continue;
-      it = frame.seq >= newest_seq && runs_on (r, bytes, frame.len - sizeof frame)
-               ? td__tape_iteration_from (r, bytes, frame.len - sizeof frame, error,
-                                          sizeof error)
-               : NULL;
-      free (bytes);
-      if (it == NULL)
-        continue;
-      td_tape_iteration_free (newest);
-      newest = it;
-      newest_seq = frame.seq;
-    }
-  return newest;
-}
-
-bool
-td_tape_reader_head (TdTapeReader *r, uint64_t *number, uint32_t *n_events)
-{
-  const TdTapeIteration *live = td_tape_reader_live (r);
-  const TdTapeSummary *rows = r->summaries.items;
-
-  if (live == NULL && r->summaries.n == 0)
-    return false;
-  *number = live ? live->number : rows[r->summaries.n - 1].number;
-  *n_events = live ? td__tape_count_events (live) : rows[r->summaries.n - 1].n_events;
-  td_tape_iteration_free (live);
-  return true;
-}
-
 int64_t
 td_tape_tensor_read (TdTapeReader *r, const TdTapeTensorRef *ref, TdTapeTensorRecord *record,
                      void *data, uint64_t offset, uint64_t max_bytes)
