@@ -520,6 +520,37 @@ reader__takes_numbers_of_python_where_it_is_told_to (void **state)
     }
 }
 
+/* The short way and strtod: the same bits, whatever the number of digits and the exponent. */
+static void
+number__is_rounded_as_strtod_does (void **state)
+{
+  uint64_t random = 5;
+
+  (void)state;
+  for (int round = 0; round < 200000; round++)
+    {
+      char text[64];
+      size_t n;
+      double value, want;
+      TdJsonReader r;
+
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      n = (size_t)snprintf (text, sizeof text, "%s%llu", random >> 63 != 0 ? "-" : "",
+                            (unsigned long long)(random >> 1 >> (random >> 40) % 63));
+      if (random >> 20 & 1)
+        n += (size_t)snprintf (text + n, sizeof text - n, ".%0*u", 1 + round % 9,
+                               (unsigned)(random >> 33) % 10);
+      if (random >> 21 & 1)
+        snprintf (text + n, sizeof text - n, "e%d", (int)(random >> 50) % 60 - 30);
+      want = strtod (text, NULL);
+      td__json_read (&r, text, strlen (text));
+      assert_int_equal (td__json_next (&r), TD_JSON_NUMBER);
+      assert_true (td__json_number (&r, &value));
+      if (memcmp (&value, &want, sizeof value) != 0)
+        fail_msg ("%s is %a, not %a", text, value, want);
+    }
+}
+
 static void
 number__is_bounded (void **state)
 {
@@ -574,6 +605,7 @@ main (void)
     td_test (reader__bounds_how_deep_it_goes),
     td_test (reader__gives_texts_and_numbers),
     td_test (reader__takes_numbers_of_python_where_it_is_told_to),
+    td_test (number__is_rounded_as_strtod_does),
     td_test (number__is_bounded),
     td_test (member__is_of_the_object_itself),
   };
