@@ -68,7 +68,7 @@ read_header (const void *data, size_t bytes, TdNpyHeader *header, size_t *offset
 }
 
 bool
-td__npy_parse (const void *data, size_t bytes, TdNpy *npy, const char **why)
+td__npy_parse_first (const void *data, size_t bytes, TdNpy *npy, size_t *used, const char **why)
 {
   TdNpyHeader header;
   size_t need;
@@ -80,7 +80,18 @@ td__npy_parse (const void *data, size_t bytes, TdNpy *npy, const char **why)
   npy->fortran = header.fortran;
   npy->shape = header.shape;
   *why = "it has not the elements that its shape promises";
-  return td__shape_bytes (&npy->shape, npy->dtype, &need) && need == bytes - npy->offset;
+  if (!td__shape_bytes (&npy->shape, npy->dtype, &need) || need > bytes - npy->offset)
+    return false;
+  *used = npy->offset + need;
+  return true;
+}
+
+bool
+td__npy_parse (const void *data, size_t bytes, TdNpy *npy, const char **why)
+{
+  size_t used;
+
+  return td__npy_parse_first (data, bytes, npy, &used, why) && used == bytes;
 }
 
 /* --- texts: one element of Unicode code points, or of bytes --- */

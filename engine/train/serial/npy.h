@@ -16,6 +16,9 @@ typedef struct
 
 /** Understand a header, and check that the elements are all there.  False: *why. */
 bool td__npy_parse (const void *data, size_t bytes, TdNpy *npy, const char **why);
+/** The same where more may lie behind it; *used: bytes of the file. */
+bool td__npy_parse_first (const void *data, size_t bytes, TdNpy *npy, size_t *used,
+                          const char **why);
 /** An npy file in memory, with bfloat16 written as float32.
  * *Owner*: the caller, free (). */
 void *td__npy_format (TdDtype dtype, const TdShape *shape, const void *elements, size_t *bytes);
