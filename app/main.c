@@ -15,6 +15,7 @@
 
 static int command_viz (int argc, char **argv);
 static int command_eval (int argc, char **argv);
+static int command_serve (int argc, char **argv);
 static int command_app (int argc, char **argv);
 
 static const struct
@@ -34,6 +35,7 @@ static const struct
   { "leaks", "TAPE [--json]", "what grows and who holds it", command_viz, true },
   { "eval", "OP [--in A.npy]... [OPTIONS]", "one operation on arrays, and its gradients",
     command_eval },
+  { "serve", "MODEL.onnx [OPTIONS]", "answer requests over HTTP with a model", command_serve },
   { "recompute", "TAPE --iteration N -o OUT", "an iteration again, with all its values",
     command_eval, true },
   { "cat", "TAPE [--iterations A:B] [--json]", "the tape's records as text or JSON lines",
@@ -87,6 +89,14 @@ static int
 command_eval (int argc, char **argv)
 {
   static char name[] = "tapedeck-eval";
+
+  return command_of (name, argc, argv);
+}
+
+static int
+command_serve (int argc, char **argv)
+{
+  static char name[] = "tapedeck-serve";
 
   return command_of (name, argc, argv);
 }

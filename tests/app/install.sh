@@ -46,6 +46,9 @@ everything_is_there ()
     set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-viz" \
       "$(option libexecdir)/tapedeck/tapedeck-layout"
   fi
+  if has app/tapedeck-serve; then
+    set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-serve"
+  fi
   if has gpu/tapedeck-cuda.so; then
     set -- "$@" "$(option libdir)/tapedeck-cuda.so"
   fi

@@ -70,7 +70,8 @@ INCLUDES = {
     "ui/live": ["viz/"],
     "ui/settings": [],
     # The supervisor is the other end of the ring and of the control socket.
-    "app": PUBLIC + TAPE + ["ui/", "viz/", "engine/record/"],
+    # Arrays of requests are npy files, too.
+    "app": PUBLIC + TAPE + ["ui/", "viz/", "engine/record/", "engine/train/serial/npy.h"],
     "tests": [""],  # tests look at everything
 }
 

@@ -1,0 +1,108 @@
+/* Arrays of requests: element types of the wire, shapes, and what fits an input.
+ *
+ * SPDX-License-Identifier: MIT */
+#define TD_NO_SITES
+#include "serve.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const TdServeFormRow td_serve_forms[TD_SERVE_N_FORMS] = {
+  [TD_SERVE_JSON] = { "application/json", td_serve_json_read, td_serve_json_write },
+  [TD_SERVE_NPY] = { "application/x-npy", td_serve_npy_read, td_serve_npy_write },
+};
+
+bool
+td_serve_refuse (char *why, const char *format, ...)
+{
+  va_list args;
+
+  va_start (args, format);
+  vsnprintf (why, TD_SERVE_WHY, format, args);
+  va_end (args);
+  for (char *at = why; *at != '\0'; at++)
+    if ((unsigned char)*at < ' ') /* of a name that a request has */
+      *at = '?';
+  return false;
+}
+
+TdDtype
+td_serve_wire (TdDtype dtype)
+{
+  return dtype == TD_F16 || dtype == TD_BF16 ? TD_F32 : dtype;
+}
+
+int64_t
+td_serve_elements (const TdShape *shape)
+{
+  int64_t n = 1;
+
+  for (int d = 0; d < shape->ndim; d++)
+    if (shape->dim[d] == 0) /* before others, whose product may be beyond all bounds */
+      return 0;
+  for (int d = 0; d < shape->ndim; d++)
+    n *= shape->dim[d];
+  return n;
+}
+
+const char *
+td_serve_shape_text (int ndim, const int64_t *dim, char *text, size_t size)
+{
+  size_t used = (size_t)snprintf (text, size, ndim < 0 ? "(..." : "(");
+
+  for (int d = 0; d < ndim && used < size; d++)
+    if (dim[d] < 0)
+      used += (size_t)snprintf (text + used, size - used, "%s?", d > 0 ? ", " : "");
+    else
+      used += (size_t)snprintf (text + used, size - used, "%s%lld", d > 0 ? ", " : "",
+                                (long long)dim[d]);
+  if (used < size)
+    snprintf (text + used, size - used, ndim == 1 ? ",)" : ")");
+  return text;
+}
+
+bool
+td_serve_fits (const TdOnnxInfo *port, const TdServeArray *a, char *why)
+{
+  char want[200], got[200];
+  bool fits = port->ndim < 0 || port->ndim == a->shape.ndim;
+
+  for (int d = 0; d < port->ndim && fits; d++)
+    fits = port->dim[d] < 0 || port->dim[d] == a->shape.dim[d];
+  if (!fits)
+    return td_serve_refuse (why, "input %.100s of shape %s expected, got %s", port->name,
+                            td_serve_shape_text (port->ndim, port->dim, want, sizeof want),
+                            td_serve_shape_text (a->shape.ndim, a->shape.dim, got, sizeof got));
+  if (td_serve_elements (&a->shape) == 0)
+    return td_serve_refuse (why, "input %.100s has no elements: %s", port->name,
+                            td_serve_shape_text (a->shape.ndim, a->shape.dim, got, sizeof got));
+  return true;
+}
+
+int64_t
+td_serve_rows (const TdServeArray *arrays, int n)
+{
+  int64_t rows = 0;
+
+  for (int i = 0; i < n; i++)
+    {
+      const int64_t here = arrays[i].shape.ndim > 0 ? arrays[i].shape.dim[0] : 0;
+
+      if (here == 0 || (i > 0 && here != rows))
+        return 0;
+      rows = here;
+    }
+  return rows;
+}
+
+void
+td_serve_clear (TdServeArray *arrays, int n)
+{
+  for (int i = 0; i < n; i++)
+    {
+      free (arrays[i].data);
+      arrays[i] = (TdServeArray){ .data = NULL };
+    }
+}

@@ -1,0 +1,512 @@
+/* HTTP by libmicrohttpd: a request's way from its first line to its answer.
+ *
+ * What is wrong with a request is known early, and said when it has come whole: a client that
+ * is still sending may not read, and would find its connection reset.  One that asks first
+ * (Expect: 100-continue) is told at once.
+ *
+ * SPDX-License-Identifier: MIT */
+#define TD_NO_SITES
+#include "serve.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum
+{
+  BODIES_AT_ONCE = 16,      /* times --max-body, in memory */
+  HEADERS_BYTES = 64 * 1024 /* of a connection, its read buffer among them */
+};
+
+static const TdServeOptions *options;
+static struct MHD_Daemon *daemon_;
+static _Atomic uint64_t n_requests, body_bytes;
+
+/* --- a request's life ----------------------------------------------------------------------
+ */
+
+static void
+drop_body (TdServeRequest *r)
+{
+  body_bytes -= r->room;
+  free (r->body);
+  r->body = NULL;
+  r->n_body = r->room = 0;
+}
+
+/* Its first line is there. */
+static void *
+on_line (void *cls, const char *uri, struct MHD_Connection *connection)
+{
+  const union MHD_ConnectionInfo *info
+      = MHD_get_connection_info (connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  TdServeConnection *client = info != NULL ? info->socket_context : NULL;
+  TdServeRequest *r = client != NULL ? calloc (1, sizeof *r) : NULL;
+
+  (void)cls;
+  (void)uri;
+  if (r == NULL)
+    return NULL;
+  if (!td_client_go (client, TD_CLIENT_NEW, TD_CLIENT_RECEIVING))
+    td_client_go (client, TD_CLIENT_IDLE, TD_CLIENT_RECEIVING);
+  client->status = 0;
+  r->connection = connection;
+  r->client = client;
+  r->iteration = -1;
+  r->number = n_requests++;
+  r->line_ns = td_serve_now_ns ();
+  return r;
+}
+
+static void
+on_completed (void *cls, struct MHD_Connection *connection, void **con_cls,
+              enum MHD_RequestTerminationCode how)
+{
+  TdServeRequest *r = *con_cls;
+
+  (void)cls;
+  (void)connection;
+  (void)how;
+  *con_cls = NULL;
+  if (r == NULL)
+    return;
+  /* Answered, or broken off in the middle. */
+  if (!td_client_go (r->client, TD_CLIENT_SENDING, TD_CLIENT_IDLE))
+    td_client_go (r->client, TD_CLIENT_RECEIVING, TD_CLIENT_IDLE);
+  drop_body (r);
+  td_serve_clear (r->in, TD_SERVE_MOST_PORTS);
+  td_serve_clear (r->out, TD_SERVE_MOST_PORTS);
+  if (r->model != NULL)
+    td_serve_model_unref (r->model);
+  free (r);
+}
+
+static void
+on_connection (void *cls, struct MHD_Connection *connection, void **socket_context,
+               enum MHD_ConnectionNotificationCode what)
+{
+  (void)cls;
+  if (what == MHD_CONNECTION_NOTIFY_STARTED)
+    *socket_context = td_client_new (
+        MHD_get_connection_info (connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+  else if (*socket_context != NULL)
+    {
+      td_client_free (*socket_context);
+      *socket_context = NULL;
+    }
+}
+
+/* --- answers -------------------------------------------------------------------------------
+ */
+
+static char *
+error_text (const char *why, size_t *n)
+{
+  TdJsonText text = { 0 };
+  TdJsonWriter w;
+
+  td__json_write (&w, td__json_put_text, &text, TD_JSON_TIGHT);
+  td__json_begin_object (&w);
+  td__json_member_string (&w, "error", why);
+  td__json_end_object (&w);
+  *n = text.n;
+  return text.text;
+}
+
+static void
+add_headers (struct MHD_Response *response, const TdServeRequest *r, const char *type)
+{
+  char number[32];
+
+  MHD_add_response_header (response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+  if (r->status == 405)
+    MHD_add_response_header (response, MHD_HTTP_HEADER_ALLOW, r->allow);
+  if (r->status == 503)
+    MHD_add_response_header (response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+  if (td_serve_stops ())
+    MHD_add_response_header (response, MHD_HTTP_HEADER_CONNECTION, "close");
+  if (r->iteration >= 0)
+    {
+      snprintf (number, sizeof number, "%lld", (long long)r->iteration);
+      MHD_add_response_header (response, "X-Tapedeck-Iteration", number);
+    }
+}
+
+/* Of what is in r: outputs, or what is wrong. */
+static enum MHD_Result
+answer (TdServeRequest *r, TdClientState from)
+{
+  const TdServeFormRow *form = &td_serve_forms[r->answer];
+  const char *type = form->type;
+  struct MHD_Response *response;
+  enum MHD_Result result;
+  char *text = NULL;
+  size_t n = 0;
+
+  if (r->status == 200)
+    {
+      const bool is_get = r->route->text != NULL;
+
+      text = is_get ? r->route->text (&n) : form->write (&r->model->ports, r->out, &n);
+      type = is_get ? r->route->type : type;
+      if (text == NULL)
+        {
+          r->status = 503;
+          td_serve_refuse (r->why, "no memory for the answer");
+        }
+    }
+  if (r->status != 200)
+    {
+      text = error_text (r->why, &n);
+      type = td_serve_forms[TD_SERVE_JSON].type;
+    }
+  if (!td_client_go (r->client, from, TD_CLIENT_SENDING))
+    {
+      free (text); /* it has been dropped */
+      return MHD_NO;
+    }
+  response = MHD_create_response_from_buffer (n, text, MHD_RESPMEM_MUST_FREE);
+  if (response == NULL)
+    {
+      free (text);
+      return MHD_NO;
+    }
+  add_headers (response, r, type);
+  result = MHD_queue_response (r->connection, (unsigned)r->status, response);
+  MHD_destroy_response (response);
+  td_serve_count_status (r->status);
+  if (r->ended_ns != 0)
+    {
+      td_serve_observe (TD_SERVE_SECONDS_WAIT, (double)(r->began_ns - r->queued_ns) / 1e9);
+      td_serve_observe (TD_SERVE_SECONDS_MODEL, (double)(r->ended_ns - r->began_ns) / 1e9);
+      td_serve_observe (TD_SERVE_SECONDS_REQUEST,
+                        (double)(td_serve_now_ns () - r->line_ns) / 1e9);
+    }
+  return result;
+}
+
+/* The first thing that is wrong stays. */
+static void
+refuse (TdServeRequest *r, int status, const char *why)
+{
+  if (r->status != 0)
+    return;
+  r->status = status;
+  r->client->status = status;
+  td_serve_refuse (r->why, "%s", why);
+  drop_body (r);
+}
+
+/* --- headers -------------------------------------------------------------------------------
+ */
+
+static const char *
+header (const TdServeRequest *r, const char *name)
+{
+  return MHD_lookup_connection_value (r->connection, MHD_HEADER_KIND, name);
+}
+
+/* Whether a content type, whatever its parameters, is this one. */
+static bool
+is_type (const char *text, const char *type)
+{
+  const size_t n = strlen (type);
+
+  return strncasecmp (text, type, n) == 0 && strchr (";, \t", text[n]) != NULL;
+}
+
+static bool
+take_form (const char *text, TdServeForm *form)
+{
+  for (int f = 0; text != NULL && f < TD_SERVE_N_FORMS; f++)
+    if (is_type (text, td_serve_forms[f].type))
+      {
+        *form = (TdServeForm)f;
+        return true;
+      }
+  return false;
+}
+
+/* The client names one of the two, or takes what it sent. */
+static void
+take_accepted (TdServeRequest *r)
+{
+  const char *at = header (r, MHD_HTTP_HEADER_ACCEPT);
+
+  r->answer = r->form;
+  while (at != NULL && !take_form (at, &r->answer))
+    {
+      at = strchr (at, ',');
+      at += at != NULL;
+      while (at != NULL && (*at == ' ' || *at == '\t'))
+        at++;
+    }
+}
+
+static void
+look_at_length (TdServeRequest *r)
+{
+  const char *length = header (r, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+  if (length != NULL && header (r, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
+    refuse (r, 400, "Content-Length and Transfer-Encoding: one of the two expected");
+  if (length != NULL && strtoull (length, NULL, 10) > options->max_body)
+    {
+      char why[100];
+
+      snprintf (why, sizeof why, "a body of at most %llu bytes expected",
+                (unsigned long long)options->max_body);
+      refuse (r, 413, why);
+    }
+}
+
+static void
+look_at_predict (TdServeRequest *r)
+{
+  const char *record = header (r, "X-Tapedeck-Record");
+
+  look_at_length (r);
+  if (!take_form (header (r, MHD_HTTP_HEADER_CONTENT_TYPE), &r->form))
+    refuse (r, 415, "Content-Type: application/json or application/x-npy expected");
+  if (header (r, MHD_HTTP_HEADER_CONTENT_ENCODING) != NULL)
+    refuse (r, 415, "Content-Encoding: none expected");
+  take_accepted (r);
+  r->record = record != NULL && strcmp (record, "0") != 0;
+  if (r->record && !td_serve_records ())
+    refuse (r, 400, "X-Tapedeck-Record: the server was started without --record");
+}
+
+static enum MHD_Result
+begin (TdServeRequest *r, const char *url, const char *method)
+{
+  char why[TD_SERVE_WHY];
+  const char *expect;
+  int status = 0;
+
+  r->began = true;
+  r->route = td_serve_route (method, url, &status, why, &r->allow);
+  if (r->route == NULL)
+    refuse (r, status, why);
+  else if (r->route->text == NULL)
+    look_at_predict (r);
+  else
+    look_at_length (r);
+  if (td_serve_stops () && r->route != NULL && r->route->text == NULL)
+    refuse (r, 503, "the server stops");
+  expect = header (r, MHD_HTTP_HEADER_EXPECT);
+  if (r->status != 0 && expect != NULL && strcasecmp (expect, "100-continue") == 0)
+    return answer (r, TD_CLIENT_RECEIVING);
+  return MHD_YES;
+}
+
+/* --- body ----------------------------------------------------------------------------------
+ */
+
+static void
+take_part (TdServeRequest *r, const char *part, size_t n)
+{
+  size_t room = r->room > 0 ? r->room : 4096;
+  char *longer;
+
+  if (r->status != 0 || r->route->text != NULL)
+    return;
+  if (n > options->max_body - r->n_body)
+    {
+      char why[100];
+
+      snprintf (why, sizeof why, "a body of at most %llu bytes expected",
+                (unsigned long long)options->max_body);
+      return refuse (r, 413, why);
+    }
+  while (room < r->n_body + n)
+    room *= 2;
+  if (room > r->room)
+    {
+      if (body_bytes + (room - r->room) > BODIES_AT_ONCE * options->max_body + 65536)
+        return refuse (r, 503, "too many large bodies at once");
+      longer = realloc (r->body, room);
+      if (longer == NULL)
+        return refuse (r, 503, "no memory for the body");
+      body_bytes += room - r->room;
+      r->body = longer;
+      r->room = room;
+    }
+  memcpy (r->body + r->n_body, part, n);
+  r->n_body += n;
+}
+
+/* Everything is there: into the queue with it, or it is wrong. */
+static enum MHD_Result
+end (TdServeRequest *r)
+{
+  char why[TD_SERVE_WHY];
+
+  if (r->status == 0 && r->route->text != NULL)
+    r->status = 200;
+  if (r->status != 0)
+    return answer (r, TD_CLIENT_RECEIVING);
+  r->model = td_serve_model_ref ();
+  if (!td_serve_forms[r->form].read (&r->model->ports, r->body != NULL ? r->body : "",
+                                     r->n_body, r->in, why))
+    refuse (r, 400, why);
+  for (int i = 0; i < r->model->ports.n_in && r->status == 0; i++)
+    if (!td_serve_fits (&r->model->ports.in[i], &r->in[i], why))
+      refuse (r, 400, why);
+  drop_body (r);
+  if (r->status != 0)
+    return answer (r, TD_CLIENT_RECEIVING);
+  if (!td_client_go (r->client, TD_CLIENT_RECEIVING, TD_CLIENT_WORKING))
+    return MHD_NO;
+  r->queued_ns = td_serve_now_ns ();
+  MHD_suspend_connection (r->connection);
+  if (!td_serve_queue_put (r, options->queue))
+    MHD_resume_connection (r->connection); /* and comes here again, with its status */
+  return MHD_YES;
+}
+
+static enum MHD_Result
+on_request (void *cls, struct MHD_Connection *connection, const char *url, const char *method,
+            const char *version, const char *part, size_t *n_part, void **con_cls)
+{
+  TdServeRequest *r = *con_cls;
+
+  (void)cls;
+  (void)connection;
+  (void)version;
+  if (r == NULL)
+    return MHD_NO; /* no memory */
+  if (!r->began)
+    return begin (r, url, method);
+  if (*n_part > 0)
+    {
+      take_part (r, part, *n_part);
+      *n_part = 0;
+      return MHD_YES;
+    }
+  if (r->queued_ns == 0)
+    return end (r);
+  return answer (r, TD_CLIENT_WORKING);
+}
+
+void
+td_serve_answer (TdServeRequest *r)
+{
+  MHD_resume_connection (r->connection);
+}
+
+/* --- listening -----------------------------------------------------------------------------
+ */
+
+static int
+listen_at (const struct addrinfo *a)
+{
+  const int one = 1;
+  int fd = socket (a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), wrong;
+
+  if (fd < 0)
+    return -1;
+  setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (bind (fd, a->ai_addr, a->ai_addrlen) == 0 && listen (fd, SOMAXCONN) == 0)
+    return fd;
+  wrong = errno;
+  close (fd);
+  errno = wrong;
+  return -1;
+}
+
+static int
+open_socket (const TdServeOptions *o)
+{
+  const struct addrinfo hints
+      = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
+  struct addrinfo *found = NULL;
+  char port[16];
+  int fd = -1, wrong;
+
+  snprintf (port, sizeof port, "%u", (unsigned)o->port);
+  wrong = getaddrinfo (o->host, port, &hints, &found);
+  if (wrong != 0)
+    {
+      fprintf (stderr, "tapedeck: serve: %s: %s\n", o->host, gai_strerror (wrong));
+      return -1;
+    }
+  for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next)
+    fd = listen_at (a);
+  if (fd < 0)
+    fprintf (stderr, "tapedeck: serve: %s port %s: %s\n", o->host, port, strerror (errno));
+  freeaddrinfo (found);
+  return fd;
+}
+
+static void
+say_where (int fd, const TdServeOptions *o)
+{
+  struct sockaddr_storage at;
+  socklen_t n = sizeof at;
+  char host[256] = "", port[16] = "";
+
+  getsockname (fd, (struct sockaddr *)&at, &n);
+  getnameinfo ((struct sockaddr *)&at, n, host, sizeof host, port, sizeof port,
+               NI_NUMERICHOST | NI_NUMERICSERV);
+  printf (at.ss_family == AF_INET6 ? "%s at http://[%s]:%s\n" : "%s at http://%s:%s\n",
+          o->model, host, port);
+  fflush (stdout);
+}
+
+static void
+keep_quiet (void *cls, const char *format, va_list args)
+{
+  (void)cls; /* what clients do wrong is theirs to hear */
+  (void)format;
+  (void)args;
+}
+
+bool
+td_serve_http_begin (const TdServeOptions *o)
+{
+  const unsigned threads
+      = (unsigned)(o->threads < o->connections ? o->threads : o->connections);
+  const int fd = open_socket (o);
+
+  if (fd < 0)
+    return false;
+  options = o;
+  td_serve_routes_begin (o);
+  daemon_ = MHD_start_daemon (
+      MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL,
+      NULL, on_request, NULL, MHD_OPTION_EXTERNAL_LOGGER, keep_quiet, NULL,
+      MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0u,
+      MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      (size_t)HEADERS_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_line, NULL,
+      MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
+      on_connection, NULL, MHD_OPTION_END);
+  if (daemon_ == NULL)
+    {
+      fprintf (stderr, "tapedeck: serve: the server cannot be started\n");
+      close (fd);
+      return false;
+    }
+  say_where (fd, o);
+  return true;
+}
+
+void
+td_serve_http_quiesce (void)
+{
+  const int fd = MHD_quiesce_daemon (daemon_);
+
+  if (fd >= 0)
+    close (fd);
+}
+
+void
+td_serve_http_end (void)
+{
+  MHD_stop_daemon (daemon_);
+}

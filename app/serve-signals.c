@@ -1,0 +1,99 @@
+/* The thread that waits for signals, and looks after slow clients in between.  Signals come to
+ * handlers, since libraries have threads of their own from the start, which nobody can tell to
+ * leave a signal alone.
+ *
+ * SPDX-License-Identifier: MIT */
+#define TD_NO_SITES
+#include "serve.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum
+{
+  LOOK_EVERY_MS = 50
+};
+
+static int event = -1;
+static pthread_t thread;
+static atomic_bool stops, ends, reload;
+static uint64_t timeout_ms;
+
+static void
+on_signal (int number)
+{
+  const int saved = errno;
+  const uint64_t one = 1;
+
+  if (number == SIGHUP)
+    reload = true;
+  else
+    stops = true;
+  if (write (event, &one, sizeof one) < 0) /* it is full, then: the thread is awake */
+    errno = saved;
+  errno = saved;
+}
+
+static void *
+wait_and_look (void *unused)
+{
+  struct pollfd p = { .fd = event, .events = POLLIN };
+  uint64_t n;
+
+  while (!ends)
+    {
+      if (poll (&p, 1, LOOK_EVERY_MS) > 0 && read (event, &n, sizeof n) > 0)
+        td_serve_queue_wake ();
+      td_clients_look (timeout_ms);
+    }
+  return unused;
+}
+
+bool
+td_serve_signals_begin (const TdServeOptions *o)
+{
+  static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
+  const struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+  int wrong = 0;
+
+  timeout_ms = o->timeout_ms;
+  event = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (event < 0)
+    wrong = errno;
+  signal (SIGPIPE, SIG_IGN);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    sigaction (numbers[i], &action, NULL);
+  if (wrong == 0)
+    wrong = pthread_create (&thread, NULL, wait_and_look, NULL);
+  if (wrong != 0)
+    fprintf (stderr, "tapedeck: serve: %s\n", strerror (wrong));
+  return wrong == 0;
+}
+
+void
+td_serve_signals_end (void)
+{
+  const uint64_t one = 1;
+
+  ends = true;
+  if (write (event, &one, sizeof one) > 0)
+    pthread_join (thread, NULL);
+}
+
+bool
+td_serve_stops (void)
+{
+  return stops;
+}
+
+bool
+td_serve_reload_wanted (void)
+{
+  return atomic_exchange (&reload, false);
+}

@@ -1,0 +1,310 @@
+/* `tapedeck serve`: what its files share.
+ *
+ * Threads: those of libmicrohttpd read requests, check them and write answers; the first thread
+ * of the program owns the engine, loads models and runs them; one more waits for signals and
+ * looks after clients that are slow.  A request goes from the first to the second through the
+ * queue, and back by waking its connection.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "json.h"
+#include "tapedeck.h"
+
+#include <stdatomic.h>
+
+/** The command line. */
+typedef struct TdServeOptions
+{
+  const char *model, *host, *record;
+  uint64_t port;
+  uint64_t batch;       /**< rows that are gathered at most */
+  uint64_t deadline_ms; /**< that the first of them waits for others */
+  uint64_t max_body;    /**< bytes */
+  uint64_t queue;       /**< requests that wait, at most */
+  uint64_t timeout_ms;  /**< to send a request, to wait, to take an answer */
+  uint64_t connections;
+  uint64_t threads; /**< of HTTP */
+  uint64_t record_slow_ms;
+  bool records_slow, help;
+} TdServeOptions;
+
+/** Fill in from the arguments, argv[0] the command's name.  Returns TD_EXIT_OK or the exit
+ * code, with what is wrong said. */
+int td_serve_options (TdServeOptions *o, int argc, char **argv);
+
+uint64_t td_serve_now_ns (void);
+
+/* --- arrays (serve-arrays.c) ---------------------------------------------------------------
+ */
+
+enum
+{
+  TD_SERVE_MOST_PORTS = 64,
+  TD_SERVE_WHY = 640
+};
+
+/** An array in host memory; f16 and bf16 go over the wire as f32. */
+typedef struct TdServeArray
+{
+  TdDtype dtype;
+  TdShape shape;
+  void *data;
+  size_t bytes;
+} TdServeArray;
+
+/** What goes into a model and comes out. */
+typedef struct TdServePorts
+{
+  int n_in, n_out;
+  TdOnnxInfo in[TD_SERVE_MOST_PORTS],
+      out[TD_SERVE_MOST_PORTS]; /**< *Owner* of names: the link */
+} TdServePorts;
+
+/** What a request or an answer is written in. */
+typedef enum
+{
+  TD_SERVE_JSON,
+  TD_SERVE_NPY,
+  TD_SERVE_N_FORMS
+} TdServeForm;
+
+/** Write one line to why, of TD_SERVE_WHY bytes; returns false. */
+bool td_serve_refuse (char *why, const char *format, ...)
+    __attribute__ ((format (printf, 2, 3)));
+/** The element type of the wire. */
+TdDtype td_serve_wire (TdDtype dtype);
+int64_t td_serve_elements (const TdShape *shape);
+/** "(?, 784)"; ndim -1: "(...)". */
+const char *td_serve_shape_text (int ndim, const int64_t *dim, char *text, size_t size);
+/** Does an array fit the input?  False: why. */
+bool td_serve_fits (const TdOnnxInfo *port, const TdServeArray *a, char *why);
+/** Rows along the first axis that all n arrays have; 0: they differ, or have none. */
+int64_t td_serve_rows (const TdServeArray *arrays, int n);
+void td_serve_clear (TdServeArray *arrays, int n);
+
+/** Read the inputs of a request.  *Owner* of what is in `in`: the caller, td_serve_clear (),
+ * also after a failure.  False: why. */
+typedef bool (*TdServeRead) (const TdServePorts *p, const char *body, size_t n,
+                             TdServeArray *in, char *why);
+/** Write outputs.  *Owner*: the caller, free ().  NULL: no memory. */
+typedef char *(*TdServeWrite) (const TdServePorts *p, const TdServeArray *out, size_t *n);
+
+bool td_serve_json_read (const TdServePorts *p, const char *body, size_t n, TdServeArray *in,
+                         char *why);
+char *td_serve_json_write (const TdServePorts *p, const TdServeArray *out, size_t *n);
+bool td_serve_npy_read (const TdServePorts *p, const char *body, size_t n, TdServeArray *in,
+                        char *why);
+char *td_serve_npy_write (const TdServePorts *p, const TdServeArray *out, size_t *n);
+
+/** The forms, by TdServeForm. */
+typedef struct TdServeFormRow
+{
+  const char *type; /**< of the content */
+  TdServeRead read;
+  TdServeWrite write;
+} TdServeFormRow;
+extern const TdServeFormRow td_serve_forms[TD_SERVE_N_FORMS];
+
+/* --- models (serve-model.c, serve-gather.c): the engine's thread
+ * ------------------------------ */
+
+/** May requests be gathered? */
+typedef enum
+{
+  TD_SERVE_GATHERS_UNKNOWN, /**< to be tried at the first that could be */
+  TD_SERVE_GATHERS,
+  TD_SERVE_GATHERS_NOT
+} TdServeGathers;
+
+typedef struct TdServeModel
+{
+  TdLink *link;
+  TdServePorts ports;
+  _Atomic int gathers; /**< a TdServeGathers */
+  const char *why_not; /**< with TD_SERVE_GATHERS_NOT; set before it */
+  /* Under the queue's lock: */
+  int refs;
+  struct TdServeModel *older; /**< replaced, and still some request's */
+} TdServeModel;
+
+/** Load a file.  NULL: why, and nothing has changed. */
+TdServeModel *td_serve_model_load (const char *path, char *why);
+void td_serve_model_free (TdServeModel *m);
+/** Run it.  *Owner* of what is in `out`: the caller, td_serve_clear ().  Returns 200, or the
+ * status of the answer with why. */
+int td_serve_model_call (TdServeModel *m, uint64_t label, const char *note,
+                         const TdServeArray *in, TdServeArray *out, char *why);
+
+/* --- requests ------------------------------------------------------------------------------
+ */
+
+struct MHD_Connection;
+
+typedef struct TdServeRequest
+{
+  struct TdServeRequest *next; /**< in the queue */
+  struct MHD_Connection *connection;
+  struct TdServeConnection *client;
+  const struct TdServeRoute *route;
+  uint64_t number;
+  TdServeModel *model; /**< that its inputs were checked for; NULL: not yet */
+  TdServeArray in[TD_SERVE_MOST_PORTS], out[TD_SERVE_MOST_PORTS];
+  TdServeForm form, answer;
+  char *body;
+  size_t n_body, room;
+  int status; /**< of the answer; 0: not known */
+  char why[TD_SERVE_WHY];
+  const char *allow; /**< methods, with status 405 */
+  bool began, record;
+  int64_t iteration; /**< on the tape, -1: none */
+  uint64_t line_ns, queued_ns, began_ns, ended_ns;
+} TdServeRequest;
+
+/* --- the queue (serve-queue.c) ---------------------------------------------------------------
+ */
+
+/** Borrow the newest model, kept until td_serve_model_unref. */
+TdServeModel *td_serve_model_ref (void);
+void td_serve_model_unref (TdServeModel *m);
+/** Take the place of the newest model.  The engine's thread. */
+void td_serve_model_swap (TdServeModel *m);
+/** Free models that nobody has any more.  The engine's thread. */
+void td_serve_models_collect (void);
+
+/** Put a request into the queue; its connection must be suspended.  False: it is full, or there
+ * is no more to come: status and why of the request say so. */
+bool td_serve_queue_put (TdServeRequest *r, uint64_t most);
+uint64_t td_serve_queue_length (void);
+/** No request may come any more. */
+void td_serve_queue_close (void);
+bool td_serve_queue_closed (void);
+/** Wake the engine's thread. */
+void td_serve_queue_wake (void);
+/** Take what can run together, `rows` at most, the first of which waits for others; at most
+ * `most` requests.  0: nothing came; somebody woke the thread. */
+int td_serve_queue_take (TdServeRequest **batch, int most, const TdServeOptions *o);
+
+/* --- running (serve-run.c) -----------------------------------------------------------------
+ */
+
+/** Run a batch: every request has its answer.  Returns whether it was one call. */
+bool td_serve_run (TdServeRequest **batch, int n);
+/** Try whether rows of one call are computed for themselves; sets m->gathers.  With the inputs
+ * of a request. */
+void td_serve_try_gathering (TdServeModel *m, const TdServeArray *in);
+/** Put the inputs of n requests behind each other, along the first axis.  False: no memory. */
+bool td_serve_gather (TdServeRequest *const *batch, int n, TdServeArray *in);
+/** Hand out the rows of the outputs.  False: they are not as many as went in. */
+bool td_serve_scatter (TdServeRequest *const *batch, int n, const TdServeArray *out);
+
+/* --- recording (serve-record.c) ------------------------------------------------------------
+ */
+
+/** Have the engine record to o->record, before td_init.  False, said on stderr: it cannot be.
+ */
+bool td_serve_record_begin (const TdServeOptions *o);
+bool td_serve_records (void);
+/** Behind td_init: nothing is recorded until a request is. */
+void td_serve_record_ready (void);
+/** Run a request and record it.  Returns what td_serve_model_call does. */
+int td_serve_record_call (TdServeRequest *r);
+/** Keep what a batch was given if it took long, and none was kept lately. */
+void td_serve_slow_keep (TdServeRequest *const *batch, int n, bool gathered,
+                         const TdServeOptions *o);
+/** Run what was kept once more, recorded. */
+void td_serve_slow_record (void);
+/** Before td_finish. */
+void td_serve_record_end (void);
+
+/* --- HTTP (serve-http.c, serve-routes.c, serve-clients.c) -----------------------------------
+ */
+
+/** What there is, by method and path. */
+typedef struct TdServeRoute
+{
+  const char *path, *method;
+  const char *type;          /**< of what text makes */
+  char *(*text) (size_t *n); /**< *Owner*: the caller, free (); NULL: it is /predict */
+} TdServeRoute;
+/** The route of a request; NULL: status and why of the answer, and *allow: the methods that
+ * there are instead. */
+const TdServeRoute *td_serve_route (const char *method, const char *path, int *status,
+                                    char *why, const char **allow);
+/** Say where the model came from, for /model. */
+void td_serve_routes_begin (const TdServeOptions *o);
+
+/** Begin to listen, and say where.  False, said on stderr. */
+bool td_serve_http_begin (const TdServeOptions *o);
+/** Take no more connections. */
+void td_serve_http_quiesce (void);
+void td_serve_http_end (void);
+/** A request has its status: wake its connection. */
+void td_serve_answer (TdServeRequest *r);
+
+/** What a connection is doing. */
+typedef enum
+{
+  TD_CLIENT_NEW,       /**< nothing came yet */
+  TD_CLIENT_IDLE,      /**< between two requests */
+  TD_CLIENT_RECEIVING, /**< a request has begun */
+  TD_CLIENT_WORKING,   /**< it is in the queue, or runs */
+  TD_CLIENT_SENDING,   /**< the answer is on its way */
+  TD_CLIENT_DROPPED
+} TdClientState;
+
+typedef struct TdServeConnection
+{
+  struct TdServeConnection *before, *after;
+  int fd;
+  _Atomic int state;
+  _Atomic uint64_t since_ns;
+  _Atomic int status; /**< that the request will be answered with whatever else comes; 0 */
+} TdServeConnection;
+
+TdServeConnection *td_client_new (int fd);
+void td_client_free (TdServeConnection *c);
+/** Go over from one state to another.  False: it is not in the first, and was dropped. */
+bool td_client_go (TdServeConnection *c, TdClientState from, TdClientState to);
+/** Drop those that take longer than they may. */
+void td_clients_look (uint64_t timeout_ms);
+/** How many there are, and how many of them have a request under way. */
+void td_clients_count (int *n, int *n_busy);
+
+/* --- signals (serve-signals.c) -------------------------------------------------------------
+ */
+
+bool td_serve_signals_begin (const TdServeOptions *o);
+void td_serve_signals_end (void);
+bool td_serve_stops (void);
+/** Was a reload asked for since the last call? */
+bool td_serve_reload_wanted (void);
+
+/* --- metrics (serve-metrics.c) -------------------------------------------------------------
+ */
+
+typedef enum
+{
+  TD_SERVE_RELOADS,
+  TD_SERVE_RELOADS_FAILED,
+  TD_SERVE_RECORDED,
+  TD_SERVE_BATCHES,
+  TD_SERVE_DROPPED, /**< clients that were too slow */
+  TD_SERVE_N_COUNTERS
+} TdServeCounter;
+
+typedef enum
+{
+  TD_SERVE_SECONDS_REQUEST,
+  TD_SERVE_SECONDS_WAIT,
+  TD_SERVE_SECONDS_MODEL,
+  TD_SERVE_BATCH_REQUESTS,
+  TD_SERVE_N_HISTOGRAMS
+} TdServeHistogram;
+
+void td_serve_count (TdServeCounter counter);
+void td_serve_count_status (int status);
+/** *Units*: seconds, or requests. */
+void td_serve_observe (TdServeHistogram histogram, double value);
+/** Prometheus' text format 0.0.4.  *Owner*: the caller, free ().  NULL: no memory. */
+char *td_serve_metrics_text (size_t *n);
