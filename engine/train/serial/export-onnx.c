@@ -30,10 +30,10 @@ td__onnx_dtype (int dtype)
   return types[dtype];
 }
 
-TdOnnxNode
+TdOnnxNodeWriter
 td__onnx_node (TdOnnx *o, const char *type, const char *domain)
 {
-  TdOnnxNode n = { o, { NULL, 0, 0 } };
+  TdOnnxNodeWriter n = { o, { NULL, 0, 0 } };
 
   td__message_text (&n.m, NODE_TYPE, type);
   if (domain != NULL)
@@ -42,13 +42,13 @@ td__onnx_node (TdOnnx *o, const char *type, const char *domain)
 }
 
 void
-td__onnx_in (TdOnnxNode *n, const char *name)
+td__onnx_in (TdOnnxNodeWriter *n, const char *name)
 {
   td__message_text (&n->m, NODE_INPUT, name);
 }
 
 void
-td__onnx_in_node (TdOnnxNode *n, uint32_t node)
+td__onnx_in_node (TdOnnxNodeWriter *n, uint32_t node)
 {
   char name[300];
 
@@ -56,13 +56,13 @@ td__onnx_in_node (TdOnnxNode *n, uint32_t node)
 }
 
 void
-td__onnx_out (TdOnnxNode *n, const char *name)
+td__onnx_out (TdOnnxNodeWriter *n, const char *name)
 {
   td__message_text (&n->m, NODE_OUTPUT, name);
 }
 
 void
-td__onnx_out_node (TdOnnxNode *n, uint32_t node)
+td__onnx_out_node (TdOnnxNodeWriter *n, uint32_t node)
 {
   char name[300];
 
@@ -80,7 +80,7 @@ attribute (const char *name, int kind)
 }
 
 void
-td__onnx_int (TdOnnxNode *n, const char *name, int64_t value)
+td__onnx_int (TdOnnxNodeWriter *n, const char *name, int64_t value)
 {
   TdMessage a = attribute (name, KIND_INT);
 
@@ -89,7 +89,7 @@ td__onnx_int (TdOnnxNode *n, const char *name, int64_t value)
 }
 
 void
-td__onnx_float (TdOnnxNode *n, const char *name, double value)
+td__onnx_float (TdOnnxNodeWriter *n, const char *name, double value)
 {
   TdMessage a = attribute (name, KIND_FLOAT);
 
@@ -98,7 +98,7 @@ td__onnx_float (TdOnnxNode *n, const char *name, double value)
 }
 
 void
-td__onnx_ints (TdOnnxNode *n, const char *name, const int64_t *values, int count)
+td__onnx_ints (TdOnnxNodeWriter *n, const char *name, const int64_t *values, int count)
 {
   TdMessage a = attribute (name, KIND_INTS);
 
@@ -108,7 +108,7 @@ td__onnx_ints (TdOnnxNode *n, const char *name, const int64_t *values, int count
 }
 
 void
-td__onnx_text (TdOnnxNode *n, const char *name, const char *text)
+td__onnx_text (TdOnnxNodeWriter *n, const char *name, const char *text)
 {
   TdMessage a = attribute (name, KIND_STRING);
 
@@ -117,7 +117,7 @@ td__onnx_text (TdOnnxNode *n, const char *name, const char *text)
 }
 
 void
-td__onnx_end (TdOnnxNode *n)
+td__onnx_end (TdOnnxNodeWriter *n)
 {
   td__message_nest (&n->o->graph, GRAPH_NODE, &n->m);
 }
@@ -227,7 +227,7 @@ write_outputs (TdOnnx *o)
 {
   for (uint32_t k = 0; k < o->s->n_outputs; k++)
     {
-      TdOnnxNode n = td__onnx_node (o, "Identity", NULL);
+      TdOnnxNodeWriter n = td__onnx_node (o, "Identity", NULL);
       char name[32];
 
       snprintf (name, sizeof name, "output%u", k);

@@ -40,7 +40,7 @@ info (const TdOnnx *o, uint32_t node)
 static void
 plain (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   for (uint32_t i = 0; i < step->n_in; i++)
     td__onnx_in_node (&n, in (o, step, i));
@@ -51,7 +51,7 @@ plain (TdOnnx *o, const TdStep *step, const char *type)
 static void
 with_float (TdOnnx *o, const TdStep *step, const char *type, const char *name, double value)
 {
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   td__onnx_in_node (&n, in (o, step, 0));
   td__onnx_out_node (&n, out (o, step));
@@ -77,7 +77,7 @@ scalar (TdOnnx *o, const TdStep *step, const char *type)
 {
   const bool first = step->cls->name[0] == 'r';
   char number[TEXT];
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   td__onnx_constant_number (o, td__export_number (step, "value", 0),
                             (TdDtype)info (o, in (o, step, 0))->dtype, number, sizeof number);
@@ -94,7 +94,7 @@ scalar (TdOnnx *o, const TdStep *step, const char *type)
 static void
 twice (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   td__onnx_in_node (&n, in (o, step, 0));
   td__onnx_in_node (&n, in (o, step, 0));
@@ -106,7 +106,7 @@ static void
 silu (TdOnnx *o, const TdStep *step, const char *type)
 {
   char gate[TEXT];
-  TdOnnxNode n = td__onnx_node (o, "Sigmoid", NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, "Sigmoid", NULL);
 
   td__onnx_in_node (&n, in (o, step, 0));
   td__onnx_out (&n, td__onnx_made (o, gate, sizeof gate));
@@ -124,7 +124,7 @@ clip (TdOnnx *o, const TdStep *step, const char *type)
 {
   const TdDtype dtype = (TdDtype)info (o, in (o, step, 0))->dtype;
   char low[TEXT], high[TEXT];
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   td__onnx_constant_number (o, td__export_number (step, "x_min", 0), dtype, low, sizeof low);
   td__onnx_constant_number (
@@ -152,7 +152,7 @@ reduce (TdOnnx *o, const TdStep *step, const char *type)
   int64_t axes[AXES];
   int count = td__export_ints (step, "axis", axes, AXES);
   char text[TEXT];
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   if (as_input && count > 0)
     td__onnx_constant_ints (o, axes, count, text, sizeof text);
@@ -171,7 +171,7 @@ static void
 argmax (TdOnnx *o, const TdStep *step, const char *type)
 {
   char wide[TEXT];
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   td__onnx_in_node (&n, in (o, step, 0));
   td__onnx_int (&n, "axis", (int64_t)td__export_number (step, "axis", 0));
@@ -191,7 +191,7 @@ to_shape (TdOnnx *o, const TdStep *step, const char *type)
 {
   const TdShape *shape = &info (o, out (o, step))->shape;
   char text[TEXT];
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   td__onnx_constant_ints (o, shape->dim, shape->ndim, text, sizeof text);
   n = td__onnx_node (o, type, NULL);
@@ -207,7 +207,7 @@ transpose (TdOnnx *o, const TdStep *step, const char *type)
   const int ndim = info (o, in (o, step, 0))->shape.ndim;
   int64_t axes[AXES];
   int count = td__export_ints (step, "axes", axes, AXES);
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   for (int i = 0; i < count; i++)
     axes[i] += axes[i] < 0 ? ndim : 0;
@@ -224,7 +224,7 @@ swapaxes (TdOnnx *o, const TdStep *step, const char *type)
   const int ndim = info (o, in (o, step, 0))->shape.ndim;
   int64_t a = (int64_t)td__export_number (step, "axis1", 0),
           b = (int64_t)td__export_number (step, "axis2", 0), axes[AXES];
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   for (int i = 0; i < ndim; i++)
     axes[i] = i;
@@ -241,7 +241,7 @@ swapaxes (TdOnnx *o, const TdStep *step, const char *type)
 static void
 along_axis (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   for (uint32_t i = 0; i < step->n_in; i++)
     td__onnx_in_node (&n, in (o, step, i));
@@ -257,7 +257,7 @@ split (TdOnnx *o, const TdStep *step, const char *type)
   int64_t axis = (int64_t)td__export_number (step, "axis", 0);
   int64_t *sizes = td__xmalloc ((step->n_out + 1) * sizeof *sizes);
   char text[TEXT];
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   axis += axis < 0 ? ndim : 0;
   for (uint32_t k = 0; k < step->n_out; k++)
@@ -276,7 +276,7 @@ split (TdOnnx *o, const TdStep *step, const char *type)
 static void
 cast (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   td__onnx_in_node (&n, in (o, step, 0));
   td__onnx_int (&n, "to", td__onnx_dtype (info (o, out (o, step))->dtype));
@@ -288,7 +288,7 @@ static void
 where (TdOnnx *o, const TdStep *step, const char *type)
 {
   char condition[TEXT];
-  TdOnnxNode n = td__onnx_node (o, "Cast", NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, "Cast", NULL);
 
   td__onnx_in_node (&n, in (o, step, 0));
   td__onnx_int (&n, "to", td__onnx_dtype (TD_BOOL));
@@ -308,7 +308,7 @@ product_operand (TdOnnx *o, uint32_t node, bool exchanged, char *text, size_t si
 {
   const int ndim = info (o, node)->shape.ndim;
   int64_t axes[AXES];
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   td__export_name (o->s, node, text, size);
   if (!exchanged || ndim < 2)
@@ -328,7 +328,7 @@ static void
 matmul (TdOnnx *o, const TdStep *step, const char *type)
 {
   char a[300], b[300];
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   product_operand (o, in (o, step, 0), td__export_number (step, "transa", 0) != 0, a, sizeof a);
   product_operand (o, in (o, step, 1), td__export_number (step, "transb", 0) != 0, b, sizeof b);
@@ -344,7 +344,7 @@ static void
 linear (TdOnnx *o, const TdStep *step, const char *type)
 {
   char x[300];
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   td__export_name (o->s, in (o, step, 0), x, sizeof x);
   if (info (o, in (o, step, 0))->shape.ndim != 2)
@@ -366,7 +366,7 @@ linear (TdOnnx *o, const TdStep *step, const char *type)
 
 /* Strides, pads on both sides, and the window's size. */
 static void
-window (TdOnnxNode *n, const TdStep *step, int n_axes, bool dilates)
+window (TdOnnxNodeWriter *n, const TdStep *step, int n_axes, bool dilates)
 {
   int64_t values[AXES], pads[2 * AXES];
   int count;
@@ -391,7 +391,7 @@ static void foreign (TdOnnx *o, const TdStep *step, const char *type);
 static void
 convolution (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   if (td__export_number (step, "cover_all", 0) != 0)
     {
@@ -410,7 +410,7 @@ convolution (TdOnnx *o, const TdStep *step, const char *type)
 static void
 pooling (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   td__onnx_in_node (&n, in (o, step, 0));
   window (&n, step, info (o, in (o, step, 0))->shape.ndim - 2, false);
@@ -424,7 +424,7 @@ pooling (TdOnnx *o, const TdStep *step, const char *type)
 static void
 fixed_normalization (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   for (uint32_t i = 0; i < step->n_in; i++)
     td__onnx_in_node (&n, in (o, step, i));
@@ -436,7 +436,7 @@ fixed_normalization (TdOnnx *o, const TdStep *step, const char *type)
 static void
 layer_normalization (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   for (uint32_t i = 0; i < step->n_in; i++)
     td__onnx_in_node (&n, in (o, step, i));
@@ -450,7 +450,7 @@ static void
 dropout (TdOnnx *o, const TdStep *step, const char *type)
 {
   char ratio[TEXT], train[TEXT];
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   td__onnx_constant_number (o, td__export_number (step, "ratio", 0.5), TD_F32, ratio,
                             sizeof ratio);
@@ -475,7 +475,7 @@ static void
 cross_entropy (TdOnnx *o, const TdStep *step, const char *type)
 {
   const bool scalar_loss = info (o, out (o, step))->shape.ndim == 0;
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   if (td__export_number (step, "normalize", 1) == 0)
     {
@@ -495,7 +495,7 @@ static void
 squared_mean (TdOnnx *o, const TdStep *step, const char *type)
 {
   char difference[TEXT], square[TEXT];
-  TdOnnxNode n = td__onnx_node (o, "Sub", NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, "Sub", NULL);
 
   td__onnx_in_node (&n, in (o, step, 0));
   td__onnx_in_node (&n, in (o, step, 1));
@@ -517,7 +517,7 @@ squared_mean (TdOnnx *o, const TdStep *step, const char *type)
 static void
 embed (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNode n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
 
   td__onnx_in_node (&n, in (o, step, 1));
   td__onnx_in_node (&n, in (o, step, 0));
@@ -529,7 +529,7 @@ embed (TdOnnx *o, const TdStep *step, const char *type)
 static void
 foreign (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNode n = td__onnx_node (o, step->cls->name, "org.tapedeck");
+  TdOnnxNodeWriter n = td__onnx_node (o, step->cls->name, "org.tapedeck");
   int64_t values[64];
 
   (void)type;
@@ -636,7 +636,7 @@ fill (TdOnnx *o, const TdStep *step)
 {
   const TdNodeInfo *n = info (o, out (o, step));
   char from[TEXT], by[TEXT], to[TEXT];
-  TdOnnxNode node;
+  TdOnnxNodeWriter node;
 
   if (step->how.origin == TD_ARRAY_RANDOM)
     {

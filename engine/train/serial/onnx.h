@@ -16,22 +16,22 @@ typedef struct TdOnnx
 } TdOnnx;
 
 /** One node that is being written. */
-typedef struct TdOnnxNode
+typedef struct TdOnnxNodeWriter
 {
   TdOnnx *o;
   TdMessage m;
-} TdOnnxNode;
+} TdOnnxNodeWriter;
 
-TdOnnxNode td__onnx_node (TdOnnx *o, const char *type, const char *domain);
-void td__onnx_in (TdOnnxNode *n, const char *name);
-void td__onnx_in_node (TdOnnxNode *n, uint32_t node);
-void td__onnx_out (TdOnnxNode *n, const char *name);
-void td__onnx_out_node (TdOnnxNode *n, uint32_t node);
-void td__onnx_int (TdOnnxNode *n, const char *name, int64_t value);
-void td__onnx_float (TdOnnxNode *n, const char *name, double value);
-void td__onnx_ints (TdOnnxNode *n, const char *name, const int64_t *values, int count);
-void td__onnx_text (TdOnnxNode *n, const char *name, const char *text);
-void td__onnx_end (TdOnnxNode *n);
+TdOnnxNodeWriter td__onnx_node (TdOnnx *o, const char *type, const char *domain);
+void td__onnx_in (TdOnnxNodeWriter *n, const char *name);
+void td__onnx_in_node (TdOnnxNodeWriter *n, uint32_t node);
+void td__onnx_out (TdOnnxNodeWriter *n, const char *name);
+void td__onnx_out_node (TdOnnxNodeWriter *n, uint32_t node);
+void td__onnx_int (TdOnnxNodeWriter *n, const char *name, int64_t value);
+void td__onnx_float (TdOnnxNodeWriter *n, const char *name, double value);
+void td__onnx_ints (TdOnnxNodeWriter *n, const char *name, const int64_t *values, int count);
+void td__onnx_text (TdOnnxNodeWriter *n, const char *name, const char *text);
+void td__onnx_end (TdOnnxNodeWriter *n);
 /** A constant with these numbers; its name goes to text. */
 const char *td__onnx_constant_ints (TdOnnx *o, const int64_t *values, int count, char *text,
                                     size_t size);
