@@ -248,6 +248,7 @@ link_destroy (TdLink *link)
   if (link->cls->free != NULL)
     link->cls->free (link->self);
   free (link->children);
+  free (link->by_name);
   free (link->params);
   free (link->self);
   free (link->name);

@@ -41,6 +41,7 @@ struct TdLink
   int n_children;
   TdParam **params;
   int n_params;
+  int *by_name, n_by_name; /**< slots: index + 1 of a parameter; none while they are few */
   void *self;
   uint64_t id;
   bool inert;

@@ -10,9 +10,52 @@
 
 static uint64_t last_param_id;
 
+enum
+{
+  FEW = 32 /* are looked through */
+};
+
+static int
+slot_of (const TdLink *link, const char *name)
+{
+  uint32_t hash = 2166136261u;
+
+  for (const char *c = name; *c != '\0'; c++)
+    hash = (hash ^ (unsigned char)*c) * 16777619u;
+  for (int at = (int)(hash % (uint32_t)link->n_by_name);; at = (at + 1) % link->n_by_name)
+    if (link->by_name[at] == 0 || strcmp (link->params[link->by_name[at] - 1]->name, name) == 0)
+      return at;
+}
+
+/* The last parameter can be found by its name; models of other programs have ten thousand in
+ * one link. */
+static void
+index_last (TdLink *link)
+{
+  int first = link->n_params - 1;
+
+  if (link->n_params <= FEW)
+    return;
+  if (link->n_params * 2 > link->n_by_name)
+    {
+      free (link->by_name);
+      link->n_by_name = link->n_params * 4;
+      link->by_name = td__xcalloc ((size_t)link->n_by_name, sizeof *link->by_name);
+      first = 0;
+    }
+  for (int i = first; i < link->n_params; i++)
+    link->by_name[slot_of (link, link->params[i]->name)] = i + 1;
+}
+
 TdParam *
 td__param_find (const TdLink *link, const char *name)
 {
+  if (link->by_name != NULL && name != NULL)
+    {
+      const int i = link->by_name[slot_of (link, name)];
+
+      return i > 0 ? link->params[i - 1] : NULL;
+    }
   for (int i = 0; i < link->n_params && name != NULL; i++)
     if (strcmp (link->params[i]->name, name) == 0)
       return link->params[i];
@@ -70,6 +113,7 @@ param_new (TdLink *link, const char *name, TdParamKind kind, const TdSite *site)
   link->params
       = td__xrealloc (link->params, (size_t)(link->n_params + 1) * sizeof *link->params);
   link->params[link->n_params++] = p;
+  index_last (link);
   td__links_changed (p->path, site);
   return p;
 }
