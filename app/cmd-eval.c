@@ -93,8 +93,9 @@ print_usage (void)
       "       tapedeck eval --list | --list-onnx | OP --help\n\n"
       "One operation on arrays, by Chainer's name; or an ONNX model, opsets 7 to 21, as it is "
       "used\n"
-      "(its inputs in the graph's order; with --gy DIR/grads.npz has the gradients of its\n"
-      "parameters, under the names of the file's initializers).\n\n"
+      "(its inputs in the graph's order, those that have a default last; with --gy "
+      "DIR/grads.npz\n"
+      "has the gradients of its parameters, under the names of the file's initializers).\n\n"
       "  --in A.npy     an input; in the function's order\n"
       "  --attr K=V     an attribute by Chainer's argument name; lists by commas, nested "
       "lists\n"
@@ -125,6 +126,14 @@ unreadable (void)
 {
   fprintf (stderr, "tapedeck: %s\n",
            td_error ()->message + strlen (td_error ()->op) + strlen (": "));
+  td_error_clear ();
+  return TD_EXIT_USAGE;
+}
+
+/* The error holds nothing that was not said. */
+static int
+said (void)
+{
   td_error_clear ();
   return TD_EXIT_USAGE;
 }
@@ -348,7 +357,9 @@ evaluate (const Request *r, TdEval *e)
 
   e->n_in = r->n_in;
   if (e->model_path != NULL && !td_eval_load_model (e, r->n_in))
-    return e->wrong[0] != '\0' ? usage ("%s", e->wrong) : unreadable ();
+    return e->wrong[0] != '\0' ? usage ("%s", e->wrong)
+           : e->n_lacks > 0    ? said ()
+                               : unreadable ();
   if (!load (r->in, r->n_in, e->in) || !load (r->gy, r->n_gy, gy))
     return TD_EXIT_USAGE;
   for (int i = 0; i < e->n_in; i++)

@@ -19,6 +19,16 @@ count (TdLink *model, TdOnnxInfo (*info) (TdLink *model, int i))
   return n;
 }
 
+static int
+count_needed (TdLink *model)
+{
+  int n = 0;
+
+  for (TdOnnxInfo in; in = td_onnx_input (model, n), in.name != NULL && !in.is_optional; n++)
+    ;
+  return n;
+}
+
 static void
 call_model (TdEval *e)
 {
@@ -56,7 +66,10 @@ td_eval_begin_model (TdEval *e, const char *path)
 static void
 say_lack (const char *line, void *user)
 {
-  fprintf (stderr, "tapedeck: %s: not there: %s\n", (const char *)user, line);
+  TdEval *e = user;
+
+  fprintf (stderr, "tapedeck: %s: not there: %s\n", e->model_path, line);
+  e->n_lacks++;
 }
 
 bool
@@ -64,18 +77,22 @@ td_eval_load_model (TdEval *e, int n_in)
 {
   TdOnnxLoadOpt options = td_onnx_load_options ();
   size_t used;
-  int n;
+  int n, n_needed;
 
   options.lack = say_lack;
-  options.user = (void *)(uintptr_t)e->model_path;
+  options.user = e;
   e->model = td_onnx_load_at (e->model_path, options, NULL);
   if (td_error () != NULL)
     return false;
   n = count (e->model, td_onnx_input);
-  if (n == n_in)
+  n_needed = count_needed (e->model);
+  if (n_in >= n_needed && n_in <= n)
     return true;
-  used = (size_t)snprintf (e->wrong, sizeof e->wrong, "%.200s: %d input%s expected (",
-                           e->model_path, n, n == 1 ? "" : "s");
+  used = (size_t)snprintf (e->wrong, sizeof e->wrong, "%.200s: ", e->model_path);
+  if (n_needed < n)
+    used += (size_t)snprintf (e->wrong + used, sizeof e->wrong - used, "%d to ", n_needed);
+  used += (size_t)snprintf (e->wrong + used, sizeof e->wrong - used, "%d input%s expected (", n,
+                            n == 1 ? "" : "s");
   for (int i = 0; i < n && used < 400; i++)
     used += (size_t)snprintf (e->wrong + used, sizeof e->wrong - used, "%s%.60s",
                               i > 0 ? ", " : "", td_onnx_input (e->model, i).name);

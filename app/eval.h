@@ -57,6 +57,7 @@ struct TdEval
   int n_in, n_out;
   const char *model_path; /**< of an ONNX model, or NULL */
   TdLink *model;
+  int n_lacks;     /**< things that the model asks for and that are not there: each was said */
   char wrong[512]; /**< what is wrong with how it is called; "" if nothing is */
 };
 

@@ -31,20 +31,27 @@ TD_API TdOnnxLoadOpt td_onnx_load_options (void);
  * there, and nothing is made. */
 TD_API TdLink *td_onnx_load_at (const char *path, TdOnnxLoadOpt options, const TdSite *site);
 TD_API TdLink *td_onnx_load (const char *path);
-/** Call it with inputs by name, in any order; names NULL: in the graph's.  out are the graph's
- * first outputs.  *Errors*: as td_link_call; a name that is missing, unknown or there twice. */
+/** Call it with inputs by name, in any order; names NULL: in the graph's.  Inputs that the file
+ * has a default of may be left out; in order they come behind the others.  Sizes of one name
+ * should be one size in all inputs: where they are not, a line on stderr says so, once for a
+ * link.  out are the graph's first outputs.  *Errors*: as td_link_call; a name that is missing,
+ * unknown or there twice. */
 TD_API TdStatus td_onnx_call_at (TdLink *link, const char *const *names, TdVar *const *in,
                                  int n_in, TdVar **out, int n_out, const TdSite *site);
 TD_API TdStatus td_onnx_call (TdLink *link, const char *const *names, TdVar *const *in,
                               int n_in, TdVar **out, int n_out);
 
-/** What goes in or comes out.  ndim -1: any shape; dim -1: any size. */
+/** What goes in or comes out.  ndim -1: any shape; dim -1: any size, and symbol is its name or
+ * NULL.  *Owner*: the link, of all texts. */
 typedef struct TdOnnxInfo
 {
-  const char *name; /**< NULL: there is no such one.  *Owner*: the link */
+  const char *name; /**< NULL: there is no such one */
   TdDtype dtype;
   int ndim;
   int64_t dim[TD_MAX_DIMS];
+  const char *symbol[TD_MAX_DIMS];
+  bool is_optional; /**< an input that has a default: an initializer of the same name, in files
+                       from IR version 4 on */
 } TdOnnxInfo;
 /** Input or output i of a link of td_onnx_load; name NULL behind the last. */
 TD_API TdOnnxInfo td_onnx_input (TdLink *link, int i);

@@ -124,7 +124,7 @@ onnx_model (OnnxFile *f)
 {
   TdMessage model = { NULL, 0, 0 }, opset = { NULL, 0, 0 };
 
-  td__message_int (&model, 1, 8);
+  td__message_int (&model, 1, f->ir_version > 0 ? f->ir_version : 8);
   td__message_nest (&model, 7, &f->graph);
   td__message_text (&opset, 1, "");
   td__message_int (&opset, 2, f->opset);

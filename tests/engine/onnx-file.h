@@ -11,7 +11,7 @@
 typedef struct OnnxFile
 {
   TdMessage graph;
-  int64_t opset;
+  int64_t opset, ir_version; /**< 0: 8 */
 } OnnxFile;
 
 /** A node; lists of names are separated by spaces, "-" leaves one out; attribute NULL: none,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* --- out and in again --- */
@@ -258,7 +259,7 @@ onnx__inputs_go_by_name_or_in_order (void **state)
       TdVar *in[] = { td_tensor (TD_F32, TD_SHAPE (1, 2), one),
                       td_tensor (TD_F32, TD_SHAPE (1, 2), other) },
             *swapped[] = { in[1], in[0] },
-            *uneven[] = { in[0], td_zeros (TD_F32, TD_SHAPE (3, 2)) },
+            *deep[] = { in[0], td_zeros (TD_F32, TD_SHAPE (1, 3)) },
             *doubles[] = { in[0], td_zeros (TD_F64, TD_SHAPE (1, 2)) }, *y;
       float got[2];
 
@@ -274,14 +275,178 @@ onnx__inputs_go_by_name_or_in_order (void **state)
       assert_says (said_once (TD_ERR_ARG), "onnx has no input c");
       td_onnx_call (link, names, swapped, 1, &y, 1);
       assert_says (said_once (TD_ERR_ARG), "input a of ");
-      td_link_call (link, uneven, 2, &y, 1);
+      td_link_call (link, deep, 2, &y, 1);
       assert_says (said_once (TD_ERR_SHAPE),
-                   "input b of shape (batch, 2) expected, got (3, 2)");
+                   "input b of shape (batch, 2) expected, got (1, 3)");
       td_link_call (link, doubles, 2, &y, 1);
       assert_says (said_once (TD_ERR_DTYPE), "input b is of f32, got f64");
       td_onnx_call (td_chain_new ("chain"), names, in, 2, &y, 1);
       assert_says (said_once (TD_ERR_ARG), "comes from no ONNX file");
     }
+}
+
+/* What is written to stderr while a link is called twice.  *Owner*: free () */
+static char *
+said_of_two_calls (TdLink *link, TdVar *const *in, TdVar **y)
+{
+  const char *path = td_test_tmp ("said");
+  const int kept = dup (2);
+
+  fflush (stderr);
+  assert_non_null (freopen (path, "w", stderr));
+  for (int k = 0; k < 2; k++)
+    td_link_call (link, in, 2, y, 1);
+  fflush (stderr);
+  assert_int_equal (dup2 (kept, 2), 2);
+  close (kept);
+  return td_test_read_file (path, NULL);
+}
+
+/* As onnxruntime runs it; where the sizes must be equal an operator says so. */
+static void
+onnx__sizes_of_one_name_may_differ_and_are_said_once (void **state)
+{
+  OnnxFile f;
+  TdLink *link;
+
+  (void)state;
+  sum_model (&f);
+  onnx_write (&f, td_test_tmp ("sum.onnx"));
+  link = td_onnx_load (td_test_tmp ("sum.onnx"));
+  TD_SCOPE ("call")
+    {
+      TdVar *in[] = { td_ones (TD_F32, TD_SHAPE (1, 2)), td_ones (TD_F32, TD_SHAPE (3, 2)) },
+            *y;
+      char *text = said_of_two_calls (link, in, &y);
+
+      assert_null (td_error ());
+      assert_int_equal (td_shape (y).dim[0], 3);
+      assert_string_equal (text,
+                           "tapedeck: onnx: size batch is 1 in input a and 3 in input b\n");
+      free (text);
+      in[0] = td_ones (TD_F32, TD_SHAPE (2, 2));
+      td_link_call (link, in, 2, &y, 1);
+      said_once (TD_ERR_SHAPE);
+    }
+}
+
+/* b has w as its default. */
+static void
+default_model (OnnxFile *f)
+{
+  *f = (OnnxFile){ .opset = 13 };
+  onnx_initializer (f, "w", 1, two, 1, numbers_12, sizeof numbers_12);
+  onnx_initializer (f, "v", 1, two, 1, numbers_12, sizeof numbers_12);
+  onnx_input (f, "w", two, 1);
+  onnx_input (f, "v", two, 1);
+  onnx_input (f, "a", batch_of_2, 2);
+  onnx_node (f, "product", "Mul", NULL, "a w", "p", NULL, 0);
+  onnx_node (f, "sum", "Add", NULL, "p v", "y", NULL, 0);
+  onnx_output (f, "y");
+}
+
+static void
+assert_numbers (TdVar *y, float a, float b)
+{
+  float got[2];
+
+  assert_int_equal (td_read (y, got, sizeof got), TD_OK);
+  assert_true (got[0] == a && got[1] == b);
+}
+
+static void
+onnx__an_input_with_a_default_may_be_left_out (void **state)
+{
+  static const char *const names[] = { "v", "a" };
+  OnnxFile f;
+  TdLink *link;
+
+  (void)state;
+  default_model (&f);
+  onnx_write (&f, td_test_tmp ("default.onnx"));
+  link = td_onnx_load (td_test_tmp ("default.onnx"));
+  assert_string_equal (td_onnx_input (link, 0).name, "a");
+  assert_string_equal (td_onnx_input (link, 0).symbol[0], "batch");
+  assert_false (td_onnx_input (link, 0).is_optional);
+  assert_string_equal (td_onnx_input (link, 2).name, "v");
+  assert_true (td_onnx_input (link, 2).is_optional);
+  assert_null (td_onnx_input (link, 3).name);
+  TD_SCOPE ("call")
+    {
+      const float ten[] = { 10, 20 };
+      TdVar *a = td_ones (TD_F32, TD_SHAPE (1, 2)),
+            *given = td_tensor (TD_F32, TD_SHAPE (2), ten), *in[] = { a, given, given },
+            *named[] = { given, a }, *y;
+
+      assert_numbers (td_link (link, a), 2, 4); /* w and v are 1, 2 */
+      assert_int_equal (td_link_call (link, in, 2, &y, 1), TD_OK);
+      assert_numbers (y, 11, 22);
+      assert_int_equal (td_link_call (link, in, 3, &y, 1), TD_OK);
+      assert_numbers (y, 20, 40);
+      assert_int_equal (td_onnx_call (link, names, named, 2, &y, 1), TD_OK);
+      assert_numbers (y, 11, 22);
+      td_backward (td_sum (y), 0); /* of v, which was given, there is none */
+      assert_non_null (td_grad (td_link_param (link, "w")));
+      assert_null (td_grad (td_link_param (link, "v")));
+      td_link_call (link, in, 0, &y, 1);
+      assert_says (said_once (TD_ERR_ARG), "1 to 3 inputs and at most 1 outputs expected");
+    }
+  default_model (&f);
+  f.ir_version = 3;
+  onnx_write (&f, td_test_tmp ("default.onnx"));
+  link = td_onnx_load (td_test_tmp ("default.onnx"));
+  assert_null (td_onnx_input (link, 1).name); /* old files list all of them */
+}
+
+/* A chain of nodes, each with an array of its own. */
+static void
+write_chain (int n)
+{
+  OnnxFile f = { .opset = 13 };
+  char name[40], w[20], in[40], out[20];
+
+  onnx_input (&f, "x0", batch_of_2, 2);
+  for (int i = 0; i < n; i++)
+    {
+      snprintf (name, sizeof name, "/block.%d/Add_%d", i / 100, i);
+      snprintf (w, sizeof w, "w%d", i);
+      snprintf (in, sizeof in, "x%d %s", i, w);
+      snprintf (out, sizeof out, "x%d", i + 1);
+      onnx_initializer (&f, w, 1, two, 1, numbers_12, sizeof numbers_12);
+      onnx_node (&f, name, "Add", NULL, in, out, NULL, 0);
+    }
+  onnx_output (&f, out);
+  onnx_write (&f, td_test_tmp ("chain.onnx"));
+}
+
+/* The processor time of the fastest of three. */
+static double
+loading_time (int n)
+{
+  double best = 1e9;
+
+  write_chain (n);
+  for (int k = 0; k < 3; k++)
+    {
+      const clock_t begin = clock ();
+      TdLink *link = td_onnx_load (td_test_tmp ("chain.onnx"));
+      const double took = (double)(clock () - begin);
+
+      assert_null (td_error ());
+      td_link_free (link);
+      best = took < best ? took : best;
+    }
+  return best;
+}
+
+static void
+onnx__eight_times_the_nodes_take_no_twenty_times_as_long (void **state)
+{
+  const double few = loading_time (2500), many = loading_time (20000);
+
+  (void)state;
+  if (many > 20 * few) /* 64 times, if it were the square */
+    fail_msg ("2,500 nodes are read in %.0f us and 20,000 in %.0f", few, many);
 }
 
 static void
@@ -368,6 +533,9 @@ onnx__everything_that_is_not_there_is_listed (void **state)
   onnx_node (&f, "n3", "Gelu", NULL, "y", "w1", NULL, 0);
   onnx_node (&f, "n4", "ArgMax", NULL, "y", "w2", "select_last_index", 1);
   onnx_node (&f, "n5", "Relu", NULL, "y y", "w3", NULL, 0);
+  onnx_node (&f, "n6", "Whatever", NULL, "y", "nobody's", NULL, 0);
+  for (int i = 0; i < 5; i++)
+    onnx_output (&f, (const char *const[]){ "u", "v", "w1", "w2", "w3" }[i]);
   onnx_write (&f, td_test_tmp ("lacks.onnx"));
   link = td_onnx_load (td_test_tmp ("lacks.onnx"), .lack = hear, .user = heard);
   assert_says (said_once (TD_ERR_ARG), "not there: operator If (node n1); ");
@@ -406,6 +574,7 @@ onnx__arrays_that_lie_are_refused (void **state)
   refused (&f, TD_ERR_ARG, "initializer v: it has more than 8 dimensions");
   sum_model (&f);
   onnx_initializer (&f, "v", 8, two, 1, numbers_12, 8);
+  onnx_output (&f, "v");
   refused (&f, TD_ERR_ARG, "initializer v: its element type is not one of ");
 }
 
@@ -426,9 +595,11 @@ onnx__what_is_asked_for_wrongly_is_refused (void **state)
   assert_says (said_once (TD_ERR_ARG), "fixed: no initializer is called \" v\"");
   sum_model (&f);
   onnx_node (&f, "n", "LeakyRelu", NULL, "y", "u", "alpha", 1);
+  onnx_output (&f, "u");
   refused (&f, TD_ERR_ARG, "attribute alpha of another type of LeakyRelu (node n)");
   sum_model (&f);
   onnx_node (&f, "n", "MaxPool", NULL, "y", "u", "auto_pad", 1);
+  onnx_output (&f, "u");
   refused (&f, TD_ERR_ARG, "attribute auto_pad of another type of MaxPool (node n)");
   sum_model (&f);
   onnx_external (&f, "v", two, 1, "w.bin", "abc");
@@ -448,6 +619,7 @@ onnx__nodes_that_train_want_the_option (void **state)
       sum_model (&f);
       onnx_initializer (&f, "t", 9, NULL, 0, &yes, 1);
       onnx_node (&f, "n", "Dropout", NULL, "y - t", "u", NULL, 0);
+      onnx_output (&f, "u");
       onnx_write (&f, td_test_tmp ("dropout.onnx"));
       td_onnx_load (td_test_tmp ("dropout.onnx"), .train = k == 1);
       if (k == 0)
@@ -590,6 +762,9 @@ main (void)
     engine_test (onnx__statistics_follow_train_only_where_asked),
     engine_test (onnx__is_copied_saved_and_static_like_any_link),
     engine_test (onnx__inputs_go_by_name_or_in_order),
+    engine_test (onnx__sizes_of_one_name_may_differ_and_are_said_once),
+    engine_test (onnx__an_input_with_a_default_may_be_left_out),
+    engine_test (onnx__eight_times_the_nodes_take_no_twenty_times_as_long),
     engine_test (onnx__names_that_meet_get_numbers),
     engine_test (onnx__graphs_that_make_no_sense_are_refused),
     engine_test (onnx__everything_that_is_not_there_is_listed),

@@ -115,24 +115,50 @@ take_constants (TdOnnxGraph *g)
 
 /* --- all together --- */
 
+/* Inputs that initializers are defaults of go behind the others.  Old files list every
+ * initializer as an input, too, and mean nothing by it. */
+static bool
+take_defaults (Connect *c)
+{
+  TdOnnxGraph *g = c->g;
+  TdOnnxPort *in = td__onnx_alloc (&g->arena, (size_t)g->n_in + 1, sizeof *in);
+  int n = 0, n_all = g->n_in;
+
+  for (int i = 0; i < n_all; i++)
+    if (find (&c->names, g->in[i].name)->name == NULL)
+      in[n++] = g->in[i];
+  g->n_in = n;
+  for (int i = 0; i < n_all && g->ir_version >= TD_ONNX_IR_DEFAULTS; i++)
+    {
+      const Entry *e = find (&c->names, g->in[i].name);
+
+      if (e->name == NULL)
+        continue;
+      if (g->givens[e->value].is_default)
+        return snprintf (c->why, c->size, "%.200s is an input twice", e->name), false;
+      in[n] = g->in[i];
+      in[n].value = in[n].given = e->value; /* givens have the first values */
+      n++;
+      g->givens[e->value].is_default = true;
+    }
+  g->n_optional = n - g->n_in;
+  g->in = in;
+  return true;
+}
+
 static bool
 makers (Connect *c)
 {
   TdOnnxGraph *g = c->g;
-  int kept = 0;
 
   for (int i = 0; i < g->n_givens; i++)
     if (!make (c, g->givens[i].tensor.name, -1, &g->givens[i].value))
       return false;
-  for (int i = 0; i < g->n_in; i++) /* old files list initializers as inputs, too */
-    if (find (&c->names, g->in[i].name)->name == NULL)
-      {
-        g->in[kept] = g->in[i];
-        if (!make (c, g->in[kept].name, -1, &g->in[kept].value))
-          return false;
-        kept++;
-      }
-  g->n_in = kept;
+  if (!take_defaults (c))
+    return false;
+  for (int i = 0; i < g->n_in; i++)
+    if (!make (c, g->in[i].name, -1, &g->in[i].value))
+      return false;
   for (int i = 0; i < g->n_nodes; i++)
     for (int k = 0; k < g->nodes[i].n_out; k++)
       {
@@ -182,18 +208,50 @@ takers (Connect *c)
   return true;
 }
 
-/* Outputs that nobody takes, and inputs left out behind the last, are as if not there. */
+/* Is one of its outputs taken? */
+static bool
+is_needed (const TdOnnxNode *n, const bool *used)
+{
+  bool is = false;
+
+  for (int k = 0; k < n->n_out && !is; k++)
+    is = n->out[k] != TD_ONNX_ABSENT && used[n->out[k]];
+  return is;
+}
+
+/* What every output of the graph needs, from the last node to the first; the others go. */
+static void
+keep_needed (TdOnnxGraph *g, bool *used)
+{
+  int kept = g->n_nodes, n = 0;
+
+  for (int k = 0; k < g->n_out; k++)
+    used[g->out[k].value] = true;
+  for (int i = g->n_nodes - 1; i >= 0; i--)
+    {
+      const TdOnnxNode node = g->nodes[i];
+
+      if (!is_needed (&node, used))
+        continue;
+      for (int k = 0; k < node.n_in; k++)
+        if (node.in[k] != TD_ONNX_ABSENT)
+          used[node.in[k]] = true;
+      g->nodes[--kept] = node;
+    }
+  n = g->n_nodes - kept;
+  memmove (g->nodes, g->nodes + kept, (size_t)n * sizeof *g->nodes);
+  g->n_nodes = n;
+  for (int i = 0; i < g->n_givens; i++)
+    g->givens[i].is_used = used[g->givens[i].value];
+}
+
+/* What nobody takes, and inputs left out behind the last, are as if not there. */
 static void
 drop_unused (TdOnnxGraph *g)
 {
   bool *used = td__xcalloc ((size_t)g->n_values + 1, sizeof *used);
 
-  for (int k = 0; k < g->n_out; k++)
-    used[g->out[k].value] = true;
-  for (int i = 0; i < g->n_nodes; i++)
-    for (int k = 0; k < g->nodes[i].n_in; k++)
-      if (g->nodes[i].in[k] != TD_ONNX_ABSENT)
-        used[g->nodes[i].in[k]] = true;
+  keep_needed (g, used);
   for (int i = 0; i < g->n_nodes; i++)
     {
       TdOnnxNode *n = &g->nodes[i];

@@ -74,7 +74,7 @@ td__onnx_read_external (TdOnnxGraph *g, const char *path, char *why, size_t size
   for (int i = 0; i < g->n_givens; i++)
     {
       TdOnnxTensor *t = &g->givens[i].tensor;
-      const char *what = t->location != NULL ? read_one (g, path, t) : NULL;
+      const char *what = t->location != NULL && t->dtype >= 0 ? read_one (g, path, t) : NULL;
 
       if (what != NULL)
         {

@@ -10,7 +10,8 @@
 
 enum
 {
-  TD_ONNX_ABSENT = -1, /* an input or output that is left out */
+  TD_ONNX_ABSENT = -1,     /* an input or output that is left out */
+  TD_ONNX_IR_DEFAULTS = 4, /* from then on an initializer among the inputs is a default */
   TD_ONNX_OPSET_FIRST = 7,
   TD_ONNX_OPSET_LAST = 21,
   TD_ONNX_MOST_OUT = 512
@@ -80,6 +81,7 @@ typedef struct TdOnnxPort
   int ndim;  /**< -1: not said */
   int64_t dim[TD_MAX_DIMS];
   const char *symbol[TD_MAX_DIMS]; /**< "batch", or NULL */
+  int given;                       /**< of an input that may be left out: its default */
 } TdOnnxPort;
 
 /** An array that the graph begins with: an initializer, or what a Constant makes. */
@@ -88,6 +90,8 @@ typedef struct TdOnnxGiven
   TdOnnxTensor tensor;
   int value;
   bool initializer;
+  bool is_used;           /**< by a node or as an output */
+  bool is_default;        /**< of an input, which may be given instead */
   const TdOnnxHost *host; /**< its numbers, where they never change; or NULL */
   const char *key;        /**< of its array in the link, "l1/W"; NULL: it has none there */
 } TdOnnxGiven;
@@ -102,6 +106,7 @@ typedef struct TdOnnxGraph
   TdOnnxGiven *givens;
   TdOnnxPort *in, *out;
   int n_nodes, n_givens, n_in, n_out, n_values;
+  int n_optional;     /**< inputs that have a default, in[n_in] and on */
   bool follows_train; /**< TdOnnxLoadOpt.train */
 } TdOnnxGraph;
 
@@ -111,7 +116,8 @@ TdOnnxGraph *td__onnx_parse (const uint8_t *bytes, size_t n, char *why, size_t s
 void td__onnx_graph_unref (TdOnnxGraph *graph);
 /** A TdDtype of one of ONNX's element types, or -1. */
 int td__onnx_dtype_of (int64_t type);
-/** Give every name its value, Constants their arrays, and nodes their order.  False: why. */
+/** Give every name its value, Constants their arrays, and nodes their order; nodes that no
+ * output needs go.  False: why. */
 bool td__onnx_connect (TdOnnxGraph *graph, char *why, size_t size);
 /** Read arrays that lie in files of their own, in the folder of `path`.  False: why. */
 bool td__onnx_read_external (TdOnnxGraph *graph, const char *path, char *why, size_t size);

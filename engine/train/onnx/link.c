@@ -29,56 +29,72 @@ port_text (const TdOnnxPort *p, char *text, size_t size)
     snprintf (text + used, size - used, ")");
 }
 
-/* A symbol stands for one size in all inputs. */
-static int64_t
-size_of_symbol (const TdOnnxGraph *g, TdVar *const *in, int n, const char *symbol)
-{
-  for (int i = 0; i <= n; i++)
-    for (int d = 0; d < g->in[i].ndim; d++)
-      if (g->in[i].symbol[d] != NULL && strcmp (g->in[i].symbol[d], symbol) == 0)
-        return in[i]->node->shape.dim[d];
-  return -1;
-}
-
 static bool
-port_fits (const TdOnnxGraph *g, TdVar *const *in, int i)
+port_fits (const TdOnnxPort *p, const TdShape *shape)
 {
-  const TdOnnxPort *p = &g->in[i];
-  const TdShape *shape = &in[i]->node->shape;
-
   if (p->ndim < 0)
     return true;
   if (p->ndim != shape->ndim)
     return false;
   for (int d = 0; d < p->ndim; d++)
-    {
-      const bool named = p->dim[d] < 0 && p->symbol[d] != NULL && p->symbol[d][0] != '\0';
-      const int64_t want = named ? size_of_symbol (g, in, i, p->symbol[d]) : p->dim[d];
-
-      if (want >= 0 && want != shape->dim[d])
-        return false;
-    }
+    if (p->dim[d] >= 0 && p->dim[d] != shape->dim[d])
+      return false;
   return true;
+}
+
+static bool
+is_named (const TdOnnxPort *p, int d)
+{
+  return p->dim[d] < 0 && p->symbol[d] != NULL && p->symbol[d][0] != '\0';
+}
+
+/* A name of a size stands for one size in all inputs of a call.  Exporters give one name to
+ * sizes that have nothing to do with each other, so that it is said, once for a link, and what
+ * needs them to be equal fails where it is computed: as in onnxruntime, which says nothing. */
+static void
+say_symbols (const TdLink *link, TdOnnxLink *l, TdVar *const *in, int n_in)
+{
+  const TdOnnxPort *ports = l->graph->in;
+
+  for (int i = 1; i < n_in && !l->said; i++)
+    for (int d = 0; d < ports[i].ndim && !l->said; d++)
+      for (int j = 0; j < i && is_named (&ports[i], d) && !l->said; j++)
+        for (int c = 0; c < ports[j].ndim && !l->said; c++)
+          if (is_named (&ports[j], c) && strcmp (ports[i].symbol[d], ports[j].symbol[c]) == 0
+              && in[i]->node->shape.dim[d] != in[j]->node->shape.dim[c])
+            {
+              fprintf (stderr,
+                       "tapedeck: %s: size %.100s is %lld in input %.100s and %lld in input "
+                       "%.100s\n",
+                       link->path->text, ports[i].symbol[d],
+                       (long long)in[j]->node->shape.dim[c], ports[j].name,
+                       (long long)in[i]->node->shape.dim[d], ports[i].name);
+              l->said = true;
+            }
 }
 
 static TdStatus
 check_inputs (const TdOnnxGraph *g, TdVar *const *in, int n_in, int n_out)
 {
-  char want[300], got[160];
+  char want[300], got[160], optional[40] = "";
 
-  if (n_in != g->n_in || n_out > g->n_out)
+  if (g->n_optional > 0)
+    snprintf (optional, sizeof optional, " to %d", g->n_in + g->n_optional);
+  if (n_in < g->n_in || n_in > g->n_in + g->n_optional || n_out > g->n_out)
     return td__fail (TD_ERR_ARG, "Onnx", td__engine.site,
-                     "%d inputs and at most %d outputs expected, got %d and %d", g->n_in,
-                     g->n_out, n_in, n_out);
+                     "%d%s inputs and at most %d outputs expected, got %d and %d", g->n_in,
+                     optional, g->n_out, n_in, n_out);
   for (int i = 0; i < n_in; i++)
     {
       if (td_poisoned (in[i]))
         return td__error_status ();
+      if (i >= g->n_in && !g->givens[g->in[i].given].is_used)
+        continue; /* nothing looks at it */
       if (g->in[i].dtype != (int)in[i]->node->dtype)
         return td__fail (TD_ERR_DTYPE, "Onnx", td__engine.site, "input %.100s is of %s, got %s",
                          g->in[i].name, td_dtype_name ((TdDtype)g->in[i].dtype),
                          td_dtype_name (td_dtype (in[i])));
-      if (port_fits (g, in, i))
+      if (port_fits (&g->in[i], &in[i]->node->shape))
         continue;
       port_text (&g->in[i], want, sizeof want);
       return td__fail (TD_ERR_SHAPE, "Onnx", td__engine.site,
@@ -90,12 +106,12 @@ check_inputs (const TdOnnxGraph *g, TdVar *const *in, int n_in, int n_out)
 
 /* Does another make it?  What is passed on as it is must not be handed out as it is. */
 static bool
-is_passed_on (const TdOnnxRun *r, TdVar *const *in, TdParam *const *params, TdVar *const *out,
-              int k)
+is_passed_on (const TdOnnxRun *r, TdVar *const *in, int n_in, TdParam *const *params,
+              TdVar *const *out, int k)
 {
   bool is = false;
 
-  for (int i = 0; i < r->g->n_in && !is; i++)
+  for (int i = 0; i < n_in && !is; i++)
     is = in[i] == out[k];
   for (int i = 0; i < r->g->n_givens && !is; i++)
     is = params[i] != NULL && params[i]->var == out[k];
@@ -107,7 +123,7 @@ is_passed_on (const TdOnnxRun *r, TdVar *const *in, TdParam *const *params, TdVa
 static TdStatus
 onnx_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
-  const TdOnnxLink *l = self;
+  TdOnnxLink *l = self;
   const TdOnnxGraph *g = l->graph;
   TdStatus status = check_inputs (g, in, n_in, n_out);
   TdDevice *outer = td__engine.device;
@@ -115,12 +131,14 @@ onnx_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
 
   if (status != TD_OK)
     return status;
+  say_symbols (link, l, in, n_in);
   r.values = td__onnx_alloc (&r.arena, (size_t)g->n_values + 1, sizeof *r.values);
-  for (int i = 0; i < n_in; i++)
-    r.values[g->in[i].value].var = in[i];
   for (int i = 0; i < g->n_givens; i++)
     r.values[g->givens[i].value]
         = (TdOnnxValue){ l->params[i] != NULL ? l->params[i]->var : NULL, g->givens[i].host };
+  for (int i = 0; i < n_in; i++)
+    if (r.values[g->in[i].value].var != in[i]) /* a default keeps its numbers */
+      r.values[g->in[i].value] = (TdOnnxValue){ in[i], NULL };
   if (n_in > 0)
     td__engine.device = in[0]->node->device; /* constants lie where the inputs are */
   td__onnx_run (&r, link->path->text);
@@ -128,7 +146,7 @@ onnx_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
     {
       const TdOnnxValue *v = &r.values[g->out[k].value];
       out[k] = v->var != NULL ? v->var : td__run_upload (&r, v->host);
-      if (is_passed_on (&r, in, l->params, out, k))
+      if (is_passed_on (&r, in, n_in, l->params, out, k))
         out[k] = td_identity (out[k]);
       r.failed |= td_poisoned (out[k]);
     }
@@ -141,26 +159,48 @@ onnx_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
 
 typedef struct
 {
+  const char *key;
+  int given;
+} Key;
+
+typedef struct
+{
   TdOnnxLink *l;
+  Key *keys;
+  size_t n;
 } Collect;
+
+static int
+by_key (const void *a, const void *b)
+{
+  return strcmp (((const Key *)a)->key, ((const Key *)b)->key);
+}
 
 static void
 collect_one (TdLink *owner, TdParam *param, const char *key, void *user)
 {
-  const TdOnnxLink *l = ((Collect *)user)->l;
+  const Collect *c = user;
+  const Key wanted = { key, 0 };
+  const Key *k = bsearch (&wanted, c->keys, c->n, sizeof *c->keys, by_key);
 
   (void)owner;
-  for (int i = 0; i < l->graph->n_givens; i++)
-    if (l->graph->givens[i].key != NULL && strcmp (l->graph->givens[i].key, key) == 0)
-      l->params[i] = param;
+  if (k != NULL)
+    c->l->params[k->given] = param;
 }
 
 void
 td__onnx_link_collect (TdLink *link)
 {
-  Collect c = { link->self };
+  Collect c = { .l = link->self };
+  const TdOnnxGraph *g = c.l->graph;
 
+  c.keys = td__xcalloc ((size_t)g->n_givens + 1, sizeof *c.keys);
+  for (int i = 0; i < g->n_givens; i++)
+    if (g->givens[i].key != NULL) /* no two have one */
+      c.keys[c.n++] = (Key){ g->givens[i].key, i };
+  qsort (c.keys, c.n, sizeof *c.keys, by_key);
   td__link_visit (link, collect_one, &c);
+  free (c.keys);
 }
 
 static void
@@ -218,24 +258,29 @@ graph_of (TdLink *link, const char *call)
   return NULL;
 }
 
-static bool
-info (const TdOnnxPort *ports, int n, int i, TdOnnxInfo *to)
+static TdOnnxInfo
+info (const TdOnnxPort *port)
 {
-  *to = (TdOnnxInfo){ .name = NULL };
-  if (i < 0 || i >= n)
-    return false;
-  *to = (TdOnnxInfo){ ports[i].name, (TdDtype)ports[i].dtype, ports[i].ndim, { 0 } };
-  memcpy (to->dim, ports[i].dim, sizeof to->dim);
-  return true;
+  TdOnnxInfo to = { .name = port->name, .dtype = (TdDtype)port->dtype, .ndim = port->ndim };
+
+  for (int d = 0; d < port->ndim; d++)
+    {
+      to.dim[d] = port->dim[d];
+      to.symbol[d] = is_named (port, d) ? port->symbol[d] : NULL;
+    }
+  return to;
 }
 
 TdOnnxInfo
 td_onnx_input (TdLink *link, int i)
 {
   const TdOnnxGraph *g = graph_of (link, "td_onnx_input");
-  TdOnnxInfo to;
+  TdOnnxInfo none = { .name = NULL }, to;
 
-  info (g != NULL ? g->in : NULL, g != NULL ? g->n_in : 0, i, &to);
+  if (g == NULL || i < 0 || i >= g->n_in + g->n_optional)
+    return none;
+  to = info (&g->in[i]);
+  to.is_optional = i >= g->n_in;
   return to;
 }
 
@@ -243,10 +288,9 @@ TdOnnxInfo
 td_onnx_output (TdLink *link, int i)
 {
   const TdOnnxGraph *g = graph_of (link, "td_onnx_output");
-  TdOnnxInfo to;
+  const TdOnnxInfo none = { .name = NULL };
 
-  info (g != NULL ? g->out : NULL, g != NULL ? g->n_out : 0, i, &to);
-  return to;
+  return g != NULL && i >= 0 && i < g->n_out ? info (&g->out[i]) : none;
 }
 
 static int
@@ -258,16 +302,27 @@ port_by_name (const TdOnnxPort *ports, int n, const char *name)
   return -1;
 }
 
+/* The array of a default; one that nothing uses has none, and nothing looks at it. */
+static TdVar *
+default_of (const TdLink *link, int given)
+{
+  const TdParam *p = ((const TdOnnxLink *)link->self)->params[given];
+
+  return p != NULL ? p->var : td_zeros (TD_F32, TD_SHAPE (1));
+}
+
 static TdStatus
 by_names (TdLink *link, const TdOnnxGraph *g, const char *const *names, TdVar *const *in,
           int n_in, TdVar **out, int n_out, const TdSite *site)
 {
-  TdVar **ordered = td__xcalloc ((size_t)g->n_in + 1, sizeof *ordered);
+  const int n_all = g->n_in + g->n_optional;
+  TdVar **ordered = td__xcalloc ((size_t)n_all + 1, sizeof *ordered);
   TdStatus status = TD_OK;
+  int n = g->n_in; /* up to the last that is given */
 
   for (int i = 0; i < n_in && status == TD_OK; i++)
     {
-      const int at = port_by_name (g->in, g->n_in, names[i]);
+      const int at = port_by_name (g->in, n_all, names[i]);
 
       if (at < 0 || ordered[at] != NULL)
         status = td__fail (TD_ERR_ARG, "td_onnx_call", site, "%s has no input %.100s%s",
@@ -275,13 +330,17 @@ by_names (TdLink *link, const TdOnnxGraph *g, const char *const *names, TdVar *c
                            at < 0 ? "" : " left: it comes twice");
       else
         ordered[at] = in[i];
+      n = at >= n ? at + 1 : n;
     }
   for (int i = 0; i < g->n_in && status == TD_OK; i++)
     if (ordered[i] == NULL)
       status = td__fail (TD_ERR_ARG, "td_onnx_call", site, "input %.100s of %s is missing",
                          g->in[i].name, link->path->text);
+  for (int i = g->n_in; i < n && status == TD_OK; i++)
+    if (ordered[i] == NULL)
+      ordered[i] = default_of (link, g->in[i].given);
   if (status == TD_OK)
-    status = td_link_call_at (link, ordered, g->n_in, out, n_out, site);
+    status = td_link_call_at (link, ordered, n, out, n_out, site);
   else
     for (int k = 0; k < n_out; k++)
       out[k] = td__poison ();

@@ -181,10 +181,11 @@ look_through (TdOnnxGraph *g, const TdOnnxLoadOpt *options, const char *path,
     for (int i = 0; i < g->n_nodes; i++)
       look_at_node (&l, g, &g->nodes[i]);
   for (int i = 0; i < g->n_givens; i++)
-    if (g->givens[i].tensor.why != NULL)
+    if (g->givens[i].tensor.why != NULL
+        && (g->givens[i].is_used || g->givens[i].tensor.dtype >= 0))
       lack (&l, "%s %.100s: %s", g->givens[i].initializer ? "initializer" : "constant",
             g->givens[i].tensor.name, g->givens[i].tensor.why);
-  for (int i = 0; i < g->n_in; i++)
+  for (int i = 0; i < g->n_in + g->n_optional; i++)
     if (g->in[i].dtype < 0)
       lack (&l, "input %.100s: its element type, or it is no array", g->in[i].name);
   if (l.n == 0)
@@ -328,12 +329,13 @@ take_given (TdLink *link, TdOnnxGraph *g, TdOnnxGiven *given, uint8_t uses,
                      && ((uses & USE_STATE) != 0 || (fixed && (uses & USE_ARRAY) != 0));
   TdParam *p;
 
+  if (uses == 0)
+    return true;
   if (!trained && !state)
     given->host = td__host_from (&g->arena, (TdDtype)given->tensor.dtype, &given->tensor.shape,
                                  given->tensor.elements);
-  if (given->host != NULL && (given->host->n == 1 || (uses & (USE_ARRAY | USE_STATE)) == 0))
-    return true;
-  if (uses == 0)
+  if (given->host != NULL && !given->is_default
+      && (given->host->n == 1 || (uses & (USE_ARRAY | USE_STATE)) == 0))
     return true;
   p = declare (link, g, given,
                trained ? TD_PARAM_TRAINED
@@ -407,6 +409,18 @@ passed_on (const TdOnnxGraph *g, int value)
   return value;
 }
 
+/* What training writes is the link's own, and nobody gives it. */
+static void
+drop_states_that_are_inputs (TdOnnxGraph *g)
+{
+  int n = g->n_in;
+
+  for (int i = g->n_in; i < g->n_in + g->n_optional; i++)
+    if (g->givens[g->in[i].given].is_default)
+      g->in[n++] = g->in[i];
+  g->n_optional = n - g->n_in;
+}
+
 /* Exporters write equal arrays once.  Training changes a mean and a variance while their nodes
  * run, so that each node gets arrays of its own. */
 static void
@@ -434,12 +448,14 @@ part_states (TdOnnxGraph *g)
               givens[n] = givens[j];
               givens[n].tensor.external = NULL; /* is freed once */
               givens[n].value = g->nodes[i].in[k] = g->n_values++;
+              givens[j].is_default = false;
               n++;
               break;
             }
       }
   g->givens = givens;
   g->n_givens = n;
+  drop_states_that_are_inputs (g);
 }
 
 static TdLink *

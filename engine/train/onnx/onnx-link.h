@@ -9,6 +9,7 @@ typedef struct TdOnnxLink
 {
   TdOnnxGraph *graph;
   TdParam **params; /**< of each array that is given, or NULL */
+  bool said;        /**< that sizes of one name differ */
 } TdOnnxLink;
 
 /** A root without arrays; inert after td__fail. */
