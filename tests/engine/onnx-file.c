@@ -84,7 +84,8 @@ onnx_external (OnnxFile *f, const char *name, const int64_t *dims, int n_dims,
 }
 
 static void
-port (OnnxFile *f, unsigned field, const char *name, const int64_t *dims, int n_dims)
+port (OnnxFile *f, unsigned field, const char *name, int element, const int64_t *dims,
+      int n_dims)
 {
   TdMessage info = { NULL, 0, 0 }, type = info, array = info, shape = info;
 
@@ -98,7 +99,7 @@ port (OnnxFile *f, unsigned field, const char *name, const int64_t *dims, int n_
         td__message_int (&dim, 1, dims[d]);
       td__message_nest (&shape, 1, &dim);
     }
-  td__message_int (&array, 1, 1);
+  td__message_int (&array, 1, element);
   if (n_dims >= 0)
     td__message_nest (&array, 2, &shape);
   td__message_nest (&type, 1, &array);
@@ -110,13 +111,19 @@ port (OnnxFile *f, unsigned field, const char *name, const int64_t *dims, int n_
 void
 onnx_input (OnnxFile *f, const char *name, const int64_t *dims, int n_dims)
 {
-  port (f, 11, name, dims, n_dims);
+  onnx_input_of (f, name, 1, dims, n_dims);
+}
+
+void
+onnx_input_of (OnnxFile *f, const char *name, int element, const int64_t *dims, int n_dims)
+{
+  port (f, 11, name, element, dims, n_dims);
 }
 
 void
 onnx_output (OnnxFile *f, const char *name)
 {
-  port (f, 12, name, NULL, -1);
+  port (f, 12, name, 1, NULL, -1);
 }
 
 TdMessage

@@ -25,6 +25,9 @@ void onnx_initializer (OnnxFile *f, const char *name, int type, const int64_t *d
 void onnx_external (OnnxFile *f, const char *name, const int64_t *dims, int n_dims,
                     const char *location, const char *offset);
 void onnx_input (OnnxFile *f, const char *name, const int64_t *dims, int n_dims);
+/** One of another element type, by ONNX's number. */
+void onnx_input_of (OnnxFile *f, const char *name, int element, const int64_t *dims,
+                    int n_dims);
 void onnx_output (OnnxFile *f, const char *name);
 /** The whole file's bytes.  *Owner*: td__message_free; f is freed. */
 TdMessage onnx_model (OnnxFile *f);

@@ -70,8 +70,9 @@ INCLUDES = {
     "ui/live": ["viz/"],
     "ui/settings": [],
     # The supervisor is the other end of the ring and of the control socket.
-    # Arrays of requests are npy files, too.
-    "app": PUBLIC + TAPE + ["ui/", "viz/", "engine/record/", "engine/train/serial/npy.h"],
+    # Arrays of requests are npy files, too; models of ONNX are looked at without being made.
+    "app": PUBLIC + TAPE + ["ui/", "viz/", "engine/record/", "engine/train/serial/npy.h",
+                            "engine/train/onnx/look.h"],
     "tests": [""],  # tests look at everything
 }
 

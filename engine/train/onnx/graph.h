@@ -69,7 +69,8 @@ typedef struct TdOnnxNode
   TdOnnxAttr *attrs;
   int n_attrs;
   const struct TdOnnxRow *row;
-  const char *path; /**< of the link that it stands for: its name without the last part */
+  const char *path;  /**< of the link that its operations are of: "layers/0/conv1" */
+  const char *scope; /**< the link that its name is in, "layers/0/conv1", or "" */
 } TdOnnxNode;
 
 /** What goes in or out: its type, and sizes, -1 for those that are open. */
@@ -77,8 +78,9 @@ typedef struct TdOnnxPort
 {
   const char *name;
   int value;
-  int dtype; /**< -1: none that the engine has */
-  int ndim;  /**< -1: not said */
+  int64_t type; /**< of its elements, ONNX's number; 0: it is no array */
+  int dtype;    /**< -1: none that the engine has */
+  int ndim;     /**< -1: not said */
   int64_t dim[TD_MAX_DIMS];
   const char *symbol[TD_MAX_DIMS]; /**< "batch", or NULL */
   int given;                       /**< of an input that may be left out: its default */
@@ -100,7 +102,7 @@ typedef struct TdOnnxGraph
 {
   int refs;
   TdOnnxArena arena;
-  const char *name;
+  const char *name, *producer, *producer_version;
   int64_t ir_version, opset; /**< opset 0: the standard domain is not imported */
   TdOnnxNode *nodes;
   TdOnnxGiven *givens;
@@ -114,6 +116,12 @@ typedef struct TdOnnxGraph
  * `size` bytes.  *Owner*: the caller, td__onnx_graph_unref. */
 TdOnnxGraph *td__onnx_parse (const uint8_t *bytes, size_t n, char *why, size_t size);
 void td__onnx_graph_unref (TdOnnxGraph *graph);
+/** What a type of elements is called: the engine's word, or ONNX's. */
+const char *td__onnx_type_name (int64_t type);
+/** Look through a connected graph, and give every node its row: what is not there goes to
+ * options->lack, and the first lines of it to `first`, if that is not NULL.  How many. */
+int td__onnx_look_through (TdOnnxGraph *graph, const TdOnnxLoadOpt *options, char *first,
+                           size_t size);
 /** A TdDtype of one of ONNX's element types, or -1. */
 int td__onnx_dtype_of (int64_t type);
 /** Give every name its value, Constants their arrays, and nodes their order; nodes that no

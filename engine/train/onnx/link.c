@@ -258,8 +258,8 @@ graph_of (TdLink *link, const char *call)
   return NULL;
 }
 
-static TdOnnxInfo
-info (const TdOnnxPort *port)
+TdOnnxInfo
+td__onnx_port_info (const TdOnnxPort *port)
 {
   TdOnnxInfo to = { .name = port->name, .dtype = (TdDtype)port->dtype, .ndim = port->ndim };
 
@@ -279,7 +279,7 @@ td_onnx_input (TdLink *link, int i)
 
   if (g == NULL || i < 0 || i >= g->n_in + g->n_optional)
     return none;
-  to = info (&g->in[i]);
+  to = td__onnx_port_info (&g->in[i]);
   to.is_optional = i >= g->n_in;
   return to;
 }
@@ -290,7 +290,7 @@ td_onnx_output (TdLink *link, int i)
   const TdOnnxGraph *g = graph_of (link, "td_onnx_output");
   const TdOnnxInfo none = { .name = NULL };
 
-  return g != NULL && i >= 0 && i < g->n_out ? info (&g->out[i]) : none;
+  return g != NULL && i >= 0 && i < g->n_out ? td__onnx_port_info (&g->out[i]) : none;
 }
 
 static int

@@ -169,9 +169,8 @@ look_at_node (Lacks *l, TdOnnxGraph *g, TdOnnxNode *n)
     lack (l, "%s of %s", what, text);
 }
 
-static TdStatus
-look_through (TdOnnxGraph *g, const TdOnnxLoadOpt *options, const char *path,
-              const TdSite *site)
+int
+td__onnx_look_through (TdOnnxGraph *g, const TdOnnxLoadOpt *options, char *first, size_t size)
 {
   Lacks l = { .options = options };
 
@@ -188,10 +187,21 @@ look_through (TdOnnxGraph *g, const TdOnnxLoadOpt *options, const char *path,
   for (int i = 0; i < g->n_in + g->n_optional; i++)
     if (g->in[i].dtype < 0)
       lack (&l, "input %.100s: its element type, or it is no array", g->in[i].name);
-  if (l.n == 0)
-    return TD_OK;
-  return td__fail (TD_ERR_ARG, "td_onnx_load", site, "%.200s: not there: %s%s", path, l.first,
-                   l.n > l.n_said ? " ..." : "");
+  if (first != NULL)
+    snprintf (first, size, "%s%s", l.first, l.n > l.n_said ? " ..." : "");
+  return l.n;
+}
+
+static bool
+is_all_there (TdOnnxGraph *g, const TdOnnxLoadOpt *options, const char *path,
+              const TdSite *site)
+{
+  char first[320];
+
+  if (td__onnx_look_through (g, options, first, sizeof first) == 0)
+    return true;
+  td__fail (TD_ERR_ARG, "td_onnx_load", site, "%.200s: not there: %s", path, first);
+  return false;
 }
 
 /* --- arrays --- */
@@ -359,16 +369,63 @@ root_name (const TdOnnxGraph *g, const TdOnnxLoadOpt *options, char *name, size_
     *c = (char)(*c == '/' ? '_' : *c);
 }
 
-/* "/conv1/Conv" runs under the link's path and "conv1/Conv". */
+/* "/layers/layers.0/conv1/Conv", as exporters of PyTorch name a node, is "layers/0/conv1/Conv":
+ * a part that begins with the one before it says the rest. */
+static char *
+path_of (TdOnnxGraph *g, const char *name)
+{
+  char *path = td__onnx_alloc (&g->arena, strlen (name) + 2, 1), *end = path;
+  const char *before = "";
+  size_t n_before = 0;
+
+  for (const char *at = name + strspn (name, "/"); *at != '\0'; at += strspn (at, "/"))
+    {
+      const size_t n = strcspn (at, "/");
+      const bool repeats = n > n_before + 1 && n_before > 0
+                           && strncmp (at, before, n_before) == 0 && at[n_before] == '.';
+      const size_t skip = repeats ? n_before + 1 : 0;
+
+      if (end > path)
+        *end++ = '/';
+      memcpy (end, at + skip, n - skip);
+      end += n - skip;
+      before = at;
+      n_before = n;
+      at += n;
+    }
+  return path;
+}
+
+/* "Conv", or "Conv_12"? */
+static bool
+is_type (const char *last, const char *type)
+{
+  const size_t n = strlen (type);
+
+  return strncmp (last, type, n) == 0
+         && (last[n] == '\0'
+             || (last[n] == '_' && last[n + 1 + strspn (last + n + 1, "0123456789")] == '\0'));
+}
+
 static void
 name_nodes (TdOnnxGraph *g)
 {
   for (int i = 0; i < g->n_nodes; i++)
     {
       TdOnnxNode *n = &g->nodes[i];
+      const char *name = n->name[0] != '\0' ? n->name
+                         : n->n_out > 0     ? n->out_names[0]
+                                            : n->type;
+      const char *last;
+      char *scope;
 
-      n->path = n->name[0] != '\0' ? n->name : n->n_out > 0 ? n->out_names[0] : n->type;
-      n->path += strspn (n->path, "/");
+      n->path = path_of (g, name);
+      last = strrchr (n->path, '/');
+      scope = td__onnx_alloc (&g->arena, strlen (n->path) + 1, 1);
+      memcpy (scope, n->path, last != NULL ? (size_t)(last - n->path) : 0);
+      n->scope = scope;
+      if (last != NULL && is_type (last + 1, n->type))
+        n->path = scope; /* "conv1/Conv" says no more than "conv1" */
     }
 }
 
@@ -503,8 +560,7 @@ td_onnx_load_at (const char *path, TdOnnxLoadOpt options, const TdSite *site)
     snprintf (why, sizeof why, "it is larger than 2 GB, which no ONNX model is");
   else if ((g = td__onnx_parse (bytes, n, why, sizeof why)) != NULL
            && (g->follows_train = options.train, true) && td__onnx_connect (g, why, sizeof why)
-           && look_through (g, &options, path, site) == TD_OK
-           && fixed_are_there (g, options.fixed, site)
+           && is_all_there (g, &options, path, site) && fixed_are_there (g, options.fixed, site)
            && td__onnx_read_external (g, path, why, sizeof why))
     link = build (g, &options, site);
   if (why[0] != '\0')

@@ -16,5 +16,7 @@ typedef struct TdOnnxLink
 TdLink *td__onnx_link_new (const char *name, const TdSite *site);
 /** *Owner*: the link takes the caller's reference to graph. */
 void td__onnx_link_fill (TdLink *link, TdOnnxGraph *graph);
+/** What td_onnx_input says of it. */
+TdOnnxInfo td__onnx_port_info (const TdOnnxPort *port);
 /** Find the parameters by their keys. */
 void td__onnx_link_collect (TdLink *link);

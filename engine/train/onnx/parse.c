@@ -26,6 +26,21 @@ td__onnx_dtype_of (int64_t type)
   return -1;
 }
 
+const char *
+td__onnx_type_name (int64_t type)
+{
+  static const char *const others[] = {
+    [0] = "no array", [3] = "int8",    [4] = "uint16",     [5] = "int16",      [8] = "text",
+    [12] = "uint32",  [13] = "uint64", [14] = "complex64", [15] = "complex128"
+  };
+  const int dtype = td__onnx_dtype_of (type);
+
+  return dtype >= 0 ? td_dtype_name ((TdDtype)dtype)
+         : type >= 0 && type < TD_ARRAY_LENGTH (others) && others[type] != NULL
+             ? others[type]
+             : "a type of ONNX's that is not known here";
+}
+
 typedef struct
 {
   TdOnnxGraph *g;
@@ -368,7 +383,10 @@ port_tensor (Parse *p, TdWire w, TdOnnxPort *port)
 
   while (td__wire_next (&w, &f))
     if (f.number == TYPE_ELEMENT && f.kind == TD_WIRE_VARINT)
-      port->dtype = td__onnx_dtype_of ((int64_t)f.value);
+      {
+        port->type = (int64_t)f.value;
+        port->dtype = td__onnx_dtype_of (port->type);
+      }
     else if (f.number == TYPE_SHAPE && f.kind == TD_WIRE_BYTES)
       port_shape (p, f.bytes, port);
   p->bad |= w.bad;
@@ -471,10 +489,14 @@ td__onnx_parse (const uint8_t *bytes, size_t n, char *why, size_t size)
   TdWireField f;
 
   p.g->refs = 1;
-  p.g->name = "";
+  p.g->name = p.g->producer = p.g->producer_version = "";
   while (td__wire_next (&w, &f))
     if (f.number == MODEL_IR_VERSION && f.kind == TD_WIRE_VARINT)
       p.g->ir_version = (int64_t)f.value;
+    else if (f.number == MODEL_PRODUCER)
+      p.g->producer = text (&p, &f);
+    else if (f.number == MODEL_PRODUCER_VERSION)
+      p.g->producer_version = text (&p, &f);
     else if (f.number == MODEL_OPSET && f.kind == TD_WIRE_BYTES)
       opset (&p, f.bytes);
     else if (f.number == MODEL_GRAPH && f.kind == TD_WIRE_BYTES && !is_there)

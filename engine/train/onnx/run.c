@@ -49,7 +49,11 @@ td__run_var (TdOnnxRun *r, int i)
       return td__poison ();
     }
   if (v->var == NULL)
-    v->var = td__run_upload (r, v->host);
+    {
+      const char *name = r->node->in_names[i], *slash = strrchr (name, '/');
+
+      v->var = td_name (td__run_upload (r, v->host), slash != NULL ? slash + 1 : name);
+    }
   return v->var;
 }
 
@@ -199,6 +203,47 @@ all_made (const TdOnnxRun *r)
   return true;
 }
 
+/* The path of a scope's first n bytes, as that of a link that is called, or whose call ends. */
+static void
+tell (const char *root, const char *scope, size_t n, bool enter)
+{
+  TdObserver *o = td__engine.observer;
+  char path[600];
+
+  snprintf (path, sizeof path, "%.250s/%.*s", root, (int)(n < 300 ? n : 300), scope);
+  o->link (o, enter, td__path_intern (path, "OnnxScope"), td__engine.site);
+}
+
+/* How many bytes of both are the same scopes. */
+static size_t
+shared (const char *a, const char *b)
+{
+  size_t n = 0, i = 0;
+
+  for (; a[i] != '\0' && a[i] == b[i]; i++)
+    if (a[i] == '/')
+      n = i;
+  return (a[i] == '\0' || a[i] == '/') && (b[i] == '\0' || b[i] == '/') ? i : n;
+}
+
+/* Nodes run one after the other; who watches is told of the links that their names speak of. */
+static void
+change_scope (TdOnnxRun *r, const char *root, const char *to)
+{
+  const char *from = r->scope;
+  const size_t common = shared (from, to), n_to = strlen (to);
+
+  r->scope = to;
+  if (td__engine.observer == NULL)
+    return;
+  for (size_t n = strlen (from); n > common; n--)
+    if (from[n] == '\0' || from[n] == '/')
+      tell (root, from, n, false);
+  for (size_t n = common + 1; n <= n_to; n++)
+    if (to[n] == '\0' || to[n] == '/')
+      tell (root, to, n, true);
+}
+
 void
 td__onnx_run (TdOnnxRun *r, const char *root)
 {
@@ -206,12 +251,14 @@ td__onnx_run (TdOnnxRun *r, const char *root)
   const TdPath *outer = e->path;
   char path[600];
 
+  r->scope = "";
   for (int i = 0; i < r->g->n_nodes && !r->failed; i++)
     {
       const TdOnnxRow *row = r->g->nodes[i].row;
 
       r->node = &r->g->nodes[i];
       snprintf (path, sizeof path, "%.250s/%.300s", root, r->node->path);
+      change_scope (r, root, r->node->scope);
       e->path = td__path_intern (path, r->node->type);
       if (row->host != NULL && all_known (r))
         td__run_out_host (r, 0, row->host (r));
@@ -222,5 +269,6 @@ td__onnx_run (TdOnnxRun *r, const char *root)
       if (!r->failed && !all_made (r))
         td__run_fail (r, TD_ERR_STATE, "an output is not there");
     }
+  change_scope (r, root, "");
   e->path = outer;
 }

@@ -21,6 +21,7 @@ typedef struct TdOnnxRun
   const TdOnnxNode *node; /**< that runs now */
   TdOnnxValue *values;
   TdOnnxArena arena;
+  const char *scope; /**< that it is in now, of a node */
   bool failed;
 } TdOnnxRun;
 
