@@ -120,24 +120,6 @@ is_float (const TdVar *v)
   return td_dtype (v) <= TD_BF16;
 }
 
-/* A file is not as it should be: "td_load_npy: FILE: what is wrong". */
-static int
-unreadable (void)
-{
-  fprintf (stderr, "tapedeck: %s\n",
-           td_error ()->message + strlen (td_error ()->op) + strlen (": "));
-  td_error_clear ();
-  return TD_EXIT_USAGE;
-}
-
-/* The error holds nothing that was not said. */
-static int
-said (void)
-{
-  td_error_clear ();
-  return TD_EXIT_USAGE;
-}
-
 /* Load arrays.  False after printing what is wrong. */
 static bool
 load (const char *const *paths, int n, TdVar **vars)
@@ -147,7 +129,7 @@ load (const char *const *paths, int n, TdVar **vars)
       vars[i] = td_load_npy (paths[i]);
       if (td_error () == NULL)
         continue;
-      unreadable ();
+      td_eval_say_error ();
       return false;
     }
   return true;
@@ -357,9 +339,7 @@ evaluate (const Request *r, TdEval *e)
 
   e->n_in = r->n_in;
   if (e->model_path != NULL && !td_eval_load_model (e, r->n_in))
-    return e->wrong[0] != '\0' ? usage ("%s", e->wrong)
-           : e->n_lacks > 0    ? said ()
-                               : unreadable ();
+    return e->wrong[0] != '\0' ? usage ("%s", e->wrong) : TD_EXIT_USAGE;
   if (!load (r->in, r->n_in, e->in) || !load (r->gy, r->n_gy, gy))
     return TD_EXIT_USAGE;
   for (int i = 0; i < e->n_in; i++)
@@ -403,9 +383,9 @@ td_command_eval (int argc, char **argv)
     return td_eval_print_onnx (), TD_EXIT_OK;
   if (r.op == NULL)
     return print_usage (), TD_EXIT_OK;
-  if (td_eval_is_model (r.op) && (r.check || r.n_attrs > 0 || r.help))
+  if (td_is_onnx (r.op) && (r.check || r.n_attrs > 0 || r.help))
     return usage ("%.200s: a model takes --in, --gy and -o", r.op);
-  if (td_eval_is_model (r.op))
+  if (td_is_onnx (r.op))
     td_eval_begin_model (&e, r.op);
   else if (!td_eval_begin (&e, r.op))
     return usage ("%.100s: no such operation (tapedeck eval --list)", r.op);

@@ -58,6 +58,9 @@ static const char help[]
       "                         norm(grad) > X, && and ||\n"
       "      --window           open the app on it\n"
       "      --quiet            silence tapedeck's own progress\n\n"
+      "A MODEL that ends in .onnx runs forward and backward, once or as --iterations says, "
+      "with\n"
+      "--input NAME=FILE.npy and --size NAME=N (an open size) as its ARGS.\n"
       "A MODEL that ends in .py is a PyTorch script, which python3 (or TAPEDECK_PYTHON) runs\n"
       "and records: with -o, -f, -n, --hosts, --level graph or stats, --tape-budget, --break\n"
       "and --quiet.\n\n"
@@ -278,6 +281,14 @@ set_stop (Run *r, const char *v)
   return good;
 }
 
+/* For the app, too. */
+static bool
+set_pause (Run *r, const char *v)
+{
+  r->s.pause = v;
+  return is_number (v);
+}
+
 static bool
 set_control (Run *r, const char *v)
 {
@@ -318,6 +329,7 @@ static const struct
   { "--iterations", NULL, set_iterations, "a number above 0", false },
   { "--break", NULL, set_break, "a condition", true },
   { "--stop", NULL, set_stop, "a condition", true, ONE },
+  { "--pause", NULL, set_pause, "the number of an iteration", false, ONE },
   { "--control", NULL, set_control, "the path of a socket", true, ONE },
 };
 
@@ -449,6 +461,12 @@ run_model (Run *r, char **argv)
       if (!td_compile_model (model, r->s.quiet, program, sizeof program))
         return TD_EXIT_USAGE;
       r->s.source = model;
+    }
+  else if (td_is_onnx (model)) /* its program gets it as its own name */
+    {
+      failed = access (model, R_OK) == 0 ? 0 : errno;
+      if (failed == 0 && !td_find_helper ("tapedeck-eval", program, sizeof program))
+        return TD_EXIT_NOT_FOUND;
     }
   else
     {

@@ -117,6 +117,23 @@ print_records (TdTapeReader *r, FILE *out, const Arguments *a)
   td_tape_dump (r, out, a->json, a->first, a->last);
 }
 
+/* Of a model the engine knows more. */
+static int
+info_of_model (const Arguments *a)
+{
+  static char program[] = "tapedeck-eval", info[] = "info", json[] = "--json";
+  char *argv[5] = { program, info };
+  int n = 2;
+
+  if (a->oom)
+    return td_usage_error ("info", "--oom does not go with a model");
+  if (a->json)
+    argv[n++] = json;
+  argv[n++] = (char *)(uintptr_t)a->tape;
+  argv[n] = NULL;
+  return td_exec_helper (program, argv);
+}
+
 int
 td_command_info (int argc, char **argv)
 {
@@ -128,10 +145,16 @@ td_command_info (int argc, char **argv)
     return status;
   if (a.help)
     return puts (
-               "Usage: tapedeck info TAPE [--oom] [--json]\n\nIterations, distinct graphs, "
+               "Usage: tapedeck info TAPE [--oom] [--json]\n"
+               "       tapedeck info MODEL.onnx [--json]\n\nIterations, distinct graphs, "
                "operations, parameters, reports, exit, versions.\n--oom says where memory ran "
-               "out, what was tried, who held it, and what would help."),
+               "out, what was tried, who held it, and what would help.\nOf an ONNX model: "
+               "producer, opset, inputs, outputs, parameters, operators by number,\nand what "
+               "of "
+               "it is not there."),
            TD_EXIT_OK;
+  if (td_is_onnx (a.tape))
+    return info_of_model (&a);
   r = open_tape (a.tape);
   if (r == NULL)
     return TD_EXIT_USAGE;

@@ -31,25 +31,41 @@ td_own_folder (char *out, unsigned long size)
   return true;
 }
 
+bool
+td_is_onnx (const char *name)
+{
+  const size_t n = strlen (name);
+
+  return n > 5 && strcmp (name + n - 5, ".onnx") == 0;
+}
+
+bool
+td_find_helper (const char *name, char *out, unsigned long size)
+{
+  static const char *const places[] = { "../libexec/tapedeck", ".", "../ui", "../viz" };
+  char folder[4096];
+
+  for (unsigned i = 0;
+       i < sizeof places / sizeof *places && td_own_folder (folder, sizeof folder); i++)
+    {
+      snprintf (out, size, "%s/%s/%s", folder, places[i], name);
+      if (access (out, X_OK) == 0)
+        return true;
+    }
+  fprintf (stderr, "tapedeck: %s is not installed: this is a build without it\n", name);
+  return false;
+}
+
 int
 td_exec_helper (const char *name, char *const argv[])
 {
-  static const char *const places[] = { "../libexec/tapedeck", ".", "../ui", "../viz" };
-  char folder[4096], path[4200];
+  char path[4200];
 
-  if (!td_own_folder (folder, sizeof folder))
+  if (!td_find_helper (name, path, sizeof path))
     return TD_EXIT_NOT_FOUND;
-  for (unsigned i = 0; i < sizeof places / sizeof *places; i++)
-    {
-      snprintf (path, sizeof path, "%s/%s/%s", folder, places[i], name);
-      if (access (path, X_OK) != 0)
-        continue;
-      execv (path, argv);
-      fprintf (stderr, "tapedeck: %s: %s\n", path, strerror (errno));
-      return TD_EXIT_NOT_EXECUTABLE;
-    }
-  fprintf (stderr, "tapedeck: %s is not installed: this is a build without it\n", name);
-  return TD_EXIT_NOT_FOUND;
+  execv (path, argv);
+  fprintf (stderr, "tapedeck: %s: %s\n", path, strerror (errno));
+  return TD_EXIT_NOT_EXECUTABLE;
 }
 
 int

@@ -23,6 +23,8 @@ int td_command_info (int argc, char **argv);
 int td_command_cat (int argc, char **argv);
 int td_command_eval (int argc, char **argv);      /* in tapedeck-eval */
 int td_command_recompute (int argc, char **argv); /* the same */
+int td_command_onnx_info (int argc, char **argv); /* the same */
+int td_command_onnx_run (int argc, char **argv);  /* the same: argv[0] is the model */
 int td_command_export (int argc, char **argv);
 int td_command_import (int argc, char **argv);
 int td_command_check (int argc, char **argv);
@@ -47,6 +49,13 @@ int td_refuse_standard_output (const char *command, const char *option, const ch
 /** Print "tapedeck: ..." and, where there is one, a line of advice; returns TD_EXIT_USAGE. */
 int td_usage_error (const char *command, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
+
+/** Does that name an ONNX model? */
+bool td_is_onnx (const char *name);
+
+/** Write the path of another program of this installation or build tree to `out`.  *Errors*:
+ * false; a line has been printed. */
+bool td_find_helper (const char *name, char *out, unsigned long size);
 
 /** Execute another program of this installation or build tree; returns only when that fails,
  * with the exit code. */

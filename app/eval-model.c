@@ -47,14 +47,6 @@ call_model (TdEval *e)
 static const TdEvalFunction model_function
     = { .name = "model", .operands = "[xs...]", .attributes = "", .call = call_model };
 
-bool
-td_eval_is_model (const char *name)
-{
-  const size_t n = strlen (name);
-
-  return n > 5 && strcmp (name + n - 5, ".onnx") == 0;
-}
-
 void
 td_eval_begin_model (TdEval *e, const char *path)
 {
@@ -63,26 +55,62 @@ td_eval_begin_model (TdEval *e, const char *path)
   e->model_path = path;
 }
 
+void
+td_eval_say_error (void)
+{
+  if (td_error () == NULL)
+    return;
+  fprintf (stderr, "tapedeck: %s\n",
+           td_error ()->message + strlen (td_error ()->op) + strlen (": "));
+  td_error_clear ();
+}
+
+typedef struct
+{
+  const char *path;
+  int n;
+} Lacks;
+
 static void
 say_lack (const char *line, void *user)
 {
-  TdEval *e = user;
+  Lacks *lacks = user;
 
-  fprintf (stderr, "tapedeck: %s: not there: %s\n", e->model_path, line);
-  e->n_lacks++;
+  fprintf (stderr, "tapedeck: %s: not there: %s\n", lacks->path, line);
+  lacks->n++;
+}
+
+TdLink *
+td_eval_load (const char *path)
+{
+  TdOnnxLoadOpt options = td_onnx_load_options ();
+  const char *slash = strrchr (path, '/'), *file = slash != NULL ? slash + 1 : path;
+  Lacks lacks = { path, 0 };
+  TdLink *model;
+  char name[100];
+
+  snprintf (name, sizeof name, "%.*s", (int)strcspn (file, "."), file);
+  options.lack = say_lack;
+  options.user = &lacks;
+  options.name
+      = name[0] != '\0' ? name : NULL; /* as the user calls it; an exporter says "torch_jit" */
+  model = td_onnx_load_at (path, options, NULL);
+  if (td_error () == NULL)
+    return model;
+  if (lacks.n > 0) /* the error holds nothing else */
+    td_error_clear ();
+  td_eval_say_error ();
+  return NULL;
 }
 
 bool
 td_eval_load_model (TdEval *e, int n_in)
 {
-  TdOnnxLoadOpt options = td_onnx_load_options ();
   size_t used;
   int n, n_needed;
 
-  options.lack = say_lack;
-  options.user = e;
-  e->model = td_onnx_load_at (e->model_path, options, NULL);
-  if (td_error () != NULL)
+  e->model = td_eval_load (e->model_path);
+  if (e->model == NULL)
     return false;
   n = count (e->model, td_onnx_input);
   n_needed = count_needed (e->model);

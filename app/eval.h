@@ -57,7 +57,6 @@ struct TdEval
   int n_in, n_out;
   const char *model_path; /**< of an ONNX model, or NULL */
   TdLink *model;
-  int n_lacks;     /**< things that the model asks for and that are not there: each was said */
   char wrong[512]; /**< what is wrong with how it is called; "" if nothing is */
 };
 
@@ -113,10 +112,12 @@ void td_eval_output (TdEval *e, TdVar *y);
 void td_eval_wrong (TdEval *e, const char *name, const char *what);
 
 /* Models (eval-model.c). */
-/** Say whether that names an ONNX model. */
-bool td_eval_is_model (const char *name);
+/** Print the engine's error to stderr, without the call that it came from, and forget it. */
+void td_eval_say_error (void);
+/** Load it.  NULL: why, or what is not there, has been printed to stderr. */
+TdLink *td_eval_load (const char *path);
 void td_eval_begin_model (TdEval *e, const char *path);
-/** Load it, and count its inputs.  False: e->wrong, or an error of the engine. */
+/** Load it for a call, and count its inputs.  False: e->wrong, or "" and it was said. */
 bool td_eval_load_model (TdEval *e, int n_in);
 /** Parameters of a model, with its paths; or their gradients. */
 typedef struct TdEvalParams

@@ -26,8 +26,8 @@ static const struct
 } commands[] = {
   { "run", "[OPTIONS] MODEL [ARGS]", "compile a model if it ends in .c, run it, record it",
     td_command_run },
-  { "info", "TAPE [--oom] [--json]", "iterations, graphs, operations, parameters, how it ended",
-    td_command_info, true },
+  { "info", "TAPE|MODEL.onnx [--oom] [--json]",
+    "what is on a tape, or in a model of another program", td_command_info, true },
   { "show", "TAPE --view VIEW [OPTIONS]", "a view of a tape as text, picture or data",
     command_viz, true },
   { "diff", "TAPE[:ITER] TAPE[:ITER] [--json]", "structure and numbers of two iterations",
@@ -55,7 +55,8 @@ enum
 static void
 print_help (void)
 {
-  puts ("Usage: tapedeck [FILE...]           open models (.c), programs and tapes in the app\n"
+  puts ("Usage: tapedeck [FILE...]           open models (.c, .onnx), programs and tapes in "
+        "the app\n"
         "       tapedeck COMMAND ...\n");
   for (int i = 0; i < N_COMMANDS; i++)
     printf ("  %-9s %-34s %s\n", commands[i].name, commands[i].arguments, commands[i].summary);

@@ -134,6 +134,7 @@ set_environment (const Supervisor *s, int control_fd)
   put ("TAPEDECK_LEVEL", levels[o->level <= 2 ? o->level : 0]);
   put ("TAPEDECK_RECORD", o->tape != NULL ? "1" : "0");
   put ("TAPEDECK_BREAK", o->breaks);
+  put ("TAPEDECK_PAUSE", o->pause);
   put ("TAPEDECK_DEVICE", o->device);
   put ("TAPEDECK_MEM_LIMIT", o->mem_limit);
   put ("TAPEDECK_SEED", o->seed);

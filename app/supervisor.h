@@ -25,6 +25,7 @@ typedef struct
   const char *device, *mem_limit, *seed,
       *iterations;     /**< passed on in the environment, or NULL */
   char *breaks;        /**< one a line, or NULL */
+  const char *pause;   /**< the iteration before which it stops, for a client; or NULL */
   bool exit_at_break;  /**< no client is expected: the first stop ends the run with 3 */
   const char *control; /**< path of the socket, NULL: the usual one */
   const char *source;  /**< the model's source file to store on the tape, or NULL */

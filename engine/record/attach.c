@@ -4,6 +4,7 @@
  * TAPEDECK_CONTROL=FD    a socket to the supervisor: pause, step, break, read
  * TAPEDECK_RECORD=0      control only: nothing is written
  * TAPEDECK_BREAK=EXPR    breakpoints that are there from the start, one a line
+ * TAPEDECK_PAUSE=N       stop before the first event of iteration N
  * TAPEDECK_TAPE=FILE     record to FILE in this process, without a supervisor
  * TAPEDECK_LEVEL=graph|stats|values
  * TAPEDECK_KEYFRAMES=N    every N-th iteration says all that its operations were given
@@ -145,7 +146,8 @@ td__record_attach (void)
 {
   char *tape = take ("TAPEDECK_TAPE"), *level = take ("TAPEDECK_LEVEL"),
        *record = take ("TAPEDECK_RECORD"), *breaks = take ("TAPEDECK_BREAK"),
-       *times = take ("TAPEDECK_DEVICE_TIMES"), *keyframes = take ("TAPEDECK_KEYFRAMES");
+       *times = take ("TAPEDECK_DEVICE_TIMES"), *keyframes = take ("TAPEDECK_KEYFRAMES"),
+       *pause = take ("TAPEDECK_PAUSE");
   int ring_fd = td__control_take_fd ("TAPEDECK_RING"),
       control_fd = td__control_take_fd ("TAPEDECK_CONTROL");
   char error[256];
@@ -175,7 +177,7 @@ td__record_attach (void)
           if (r->writes)
             ring->lost = td__recorder_say_lost;
           if (control_fd >= 0)
-            r->agent = td__agent_new (r, control_fd, breaks);
+            r->agent = td__agent_new (r, control_fd, breaks, pause);
           start (r, times, keyframes);
         }
     }
@@ -188,4 +190,5 @@ out:
   free (breaks);
   free (times);
   free (keyframes);
+  free (pause);
 }

@@ -98,6 +98,14 @@ setup_stopped (void **state)
 }
 
 static int
+setup_paused (void **state)
+{
+  td_test_setup (state);
+  return setup_run ((const char *[MAX_WORDS]){
+      "--pause", "7", td_test_build ("tests/app/model-train"), "1000000000", "1000" });
+}
+
+static int
 setup_quoted (void **state)
 {
   td_test_setup (state);
@@ -442,6 +450,19 @@ stop__ends_the_model_even_while_it_stands (void **state)
   assert_int_equal (WEXITSTATUS (status), 128 + SIGTERM);
 }
 
+/* Once, and before the first event of that iteration. */
+static void
+pause__waits_before_an_iteration (void **state)
+{
+  (void)state;
+  td_test_wait ("a stop", is_stopped, &session);
+  assert_int_equal (number (ask (&session, "status"), "iteration"), 7);
+  assert_int_equal (number (ask (&session, "status"), "event"), 0);
+  assert_contains (ask (&session, "breaks"), "\"breaks\":[]");
+  assert_contains (ask (&session, "continue"), "\"ok\":true");
+  assert_contains (ask (&session, "status"), "\"state\":\"running\"");
+}
+
 static void
 nonsense__is_answered_and_survived (void **state)
 {
@@ -609,6 +630,7 @@ main (void)
     row (answers__come_in_the_order_of_the_commands),
     row (clients__that_say_nothing_lock_nobody_out),
     cmocka_unit_test_setup_teardown (busy__names_the_line_that_runs, setup_quoted, teardown),
+    cmocka_unit_test_setup_teardown (pause__waits_before_an_iteration, setup_paused, teardown),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

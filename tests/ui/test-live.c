@@ -657,11 +657,35 @@ model__that_does_not_compile_is_a_page_with_file_and_line (void **state)
   assert_contains (ui_test_message_text (), "undeclared_name");
 }
 
+/* The picture is there from a first pass; the second waits for its first step. */
+static void
+model__of_another_program_is_whole_and_waits (void **state)
+{
+  g_autoptr (GFile) file
+      = g_file_new_for_path (td_test_source ("tests/golden/onnx/pictures.onnx"));
+  td_test_program ("app/tapedeck");
+  td_window_open (ui_test_window (), file);
+  ui_test_wait ("a paused program", is_state, (gpointer) "paused");
+  assert_int_equal (td_session_get_n_iterations (ui_test_session ()), 2);
+  TdMoment moment = td_session_get_moment (ui_test_session ());
+  assert_int_equal (moment.iteration, 1);
+  assert_int_equal (moment.event, -1); /* nothing of it has run, and of the first pass all */
+  g_autoptr (TdIteration) first = td_session_load_iteration (ui_test_session (), 0, NULL);
+  assert_true (td_iteration_get_tape (first)->n_events > 20);
+  live_step ("step-op");
+  assert_int_equal (td_session_get_moment (ui_test_session ()).event, 0);
+  assert_int_equal (phase_at_playhead (), TD_TAPE_PHASE_FORWARD);
+  ui_test_do ("play", NULL);
+  ui_test_wait ("the end of the program", is_state, (gpointer) "ended");
+  assert_int_equal (td_session_get_n_iterations (ui_test_session ()), 2);
+}
+
 int
 main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     ui_test (model__that_does_not_compile_is_a_page_with_file_and_line),
+    ui_test (model__of_another_program_is_whole_and_waits),
     ui_test (live__shows_what_the_model_prints),
     ui_test (live__pauses_steps_and_continues),
     ui_test (live__connects_though_the_socket_comes_late),

@@ -201,9 +201,9 @@ show_chooser (TdApplication *self, const char *title, const char *filter,
 static void
 app_open (GSimpleAction *action, GVariant *parameter, gpointer self)
 {
-  show_chooser (
-      self, "Open Recording", "Recordings, Models, Pictures and Snapshots",
-      (const char *const[]){ "*.tdtape", "*.c", "*.py", "*.png", "*.pickle", "*.pkl", NULL });
+  show_chooser (self, "Open Recording", "Recordings, Models, Pictures and Snapshots",
+                (const char *const[]){ "*.tdtape", "*.c", "*.py", "*.onnx", "*.png", "*.pickle",
+                                       "*.pkl", NULL });
 }
 
 static void

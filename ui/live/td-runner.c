@@ -257,6 +257,12 @@ td_runner_is_script (const char *program)
   return g_str_has_suffix (program, ".py");
 }
 
+gboolean
+td_runner_is_model (const char *program)
+{
+  return g_str_has_suffix (program, ".onnx");
+}
+
 /* What every run is given, by the settings, and only programs of the engine can have. */
 static void
 add_engine_options (GPtrArray *argv, const TdRunOptions *o)
@@ -390,7 +396,10 @@ td_runner_new (const TdRunOptions *options, GError **error)
   g_subprocess_launcher_set_child_setup (launcher, leave_session, NULL, NULL);
   g_autoptr (GPtrArray) argv = new_argv (options, tapedeck, self->tape, "--stop");
   if (!td_runner_is_script (options->program))
-    add_option (argv, "--runs-budget", options->runs_budget);
+    {
+      add_option (argv, "--runs-budget", options->runs_budget);
+      add_option (argv, "--pause", options->pause);
+    }
   g_ptr_array_add (argv, g_strdup ("--quiet"));
   add_program (argv, options);
   g_ptr_array_add (argv, NULL);

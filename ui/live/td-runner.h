@@ -12,18 +12,23 @@ G_DECLARE_FINAL_TYPE (TdRunner, td_runner, TD, RUNNER, GObject)
  * empty leave an option out. */
 typedef struct
 {
-  const char *program; /* a .c file, a .py script or an executable */
+  const char *program; /* a .c file, a .py script, an .onnx model or an executable */
   const char *const *args;
   const char *level; /* graph, stats or values */
   const char *tape_budget, *tape_rate, *values_budget;
   const char *runs_budget; /* of the window's runs together: not for a terminal */
   const char *device, *stop, *seed, *iterations, *keyframes;
+  const char
+      *pause; /* the iteration before which it waits for the window: not for a terminal */
   const char *const *environment; /* NULL: the app's own */
   const char *directory;          /* NULL: a fresh folder for this run */
 } TdRunOptions;
 
 /** Whether it is a PyTorch script, which writes its tape itself. */
 gboolean td_runner_is_script (const char *program);
+
+/** Whether it is an ONNX model, which `tapedeck run` gives inputs. */
+gboolean td_runner_is_model (const char *program);
 
 /** Start a program under supervision, in a session of its own: what ends the app or its
  * terminal does not end the program. Signals: "output" (line, is_stderr), "tape" once the tape

@@ -24,8 +24,8 @@ char *
 td_runs_make (const char *program)
 {
   g_autofree char *base = g_path_get_basename (program);
-  if (g_str_has_suffix (base, ".c"))
-    base[strlen (base) - 2] = '\0';
+  if (g_str_has_suffix (base, ".c") || g_str_has_suffix (base, ".onnx"))
+    *strrchr (base, '.') = '\0';
   g_autoptr (GDateTime) now = g_date_time_new_now_local ();
   g_autofree char *stamp = g_date_time_format (now, "%Y%m%d-%H%M%S");
   g_autofree char *folder = td_runs_folder ();

@@ -178,9 +178,9 @@ check_program (const char *path, GError **error)
   else if (g_file_test (path, G_FILE_TEST_IS_DIR))
     wrong = "is a folder";
   else if (!g_str_has_suffix (path, ".c") && !td_runner_is_script (path)
-           && !g_file_test (path, G_FILE_TEST_IS_EXECUTABLE))
+           && !td_runner_is_model (path) && !g_file_test (path, G_FILE_TEST_IS_EXECUTABLE))
     wrong = "is neither a model in C (.c) nor a program that can be executed nor a PyTorch "
-            "script (.py)";
+            "script (.py) nor an ONNX model (.onnx)";
   if (wrong)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, "%s %s.", path, wrong);
   return !wrong;

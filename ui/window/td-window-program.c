@@ -293,6 +293,11 @@ update_waiting (TdWindow *self)
   adw_status_page_set_description (self->message, text);
 }
 
+/* A model of another program runs twice: what it is like is seen from its first pass, and the
+ * second waits for the user at its beginning. */
+#define MODEL_ITERATIONS "2"
+#define MODEL_PAUSE "1"
+
 /* As the settings say. */
 static void
 run_model (TdWindow *self, const char *path, const char *const *args)
@@ -301,6 +306,7 @@ run_model (TdWindow *self, const char *path, const char *const *args)
   GSettings *settings = td_settings_get ();
   int level = settings ? CLAMP (g_settings_get_enum (settings, "level"), 0, 2) : 1;
   gboolean stop = !settings || g_settings_get_boolean (settings, "break-on-error");
+  gboolean model = td_runner_is_model (path);
   g_autofree char *tape_budget
       = settings ? g_strdup_printf ("%" G_GUINT64_FORMAT, td_settings_get_run_bytes ()) : NULL;
   g_autofree char *keyframes
@@ -315,6 +321,8 @@ run_model (TdWindow *self, const char *path, const char *const *args)
                                  .keyframes = keyframes,
                                  .values_budget = values_budget,
                                  .stop = stop ? "error" : NULL,
+                                 .iterations = model ? MODEL_ITERATIONS : NULL,
+                                 .pause = model ? MODEL_PAUSE : NULL,
                                  .environment = (const char *const *)self->launch_env,
                                  .directory = self->launch_dir };
   td__window_start (self, &options);
@@ -350,12 +358,13 @@ td_window_set_launch (TdWindow *self, const char *const *environment, const char
   self->launch_dir = g_strdup (directory);
 }
 
-/* A model is C text, a PyTorch script or something that can be executed; everything else must
- * be a recording. */
+/* A model is C text, a PyTorch script, an ONNX file or something that can be executed;
+ * everything else must be a recording. */
 static gboolean
 is_program (const char *path)
 {
   return g_str_has_suffix (path, ".c") || td_runner_is_script (path)
+         || td_runner_is_model (path)
          || (!g_str_has_suffix (path, ".tdtape")
              && g_file_test (path, G_FILE_TEST_IS_EXECUTABLE)
              && g_file_test (path, G_FILE_TEST_IS_REGULAR));

@@ -406,7 +406,7 @@ static const TdAgentTable calls = { .before = agent_before,
                                     .free = agent_free };
 
 TdAgent *
-td__agent_new (TdRecorder *recorder, int fd, const char *breaks)
+td__agent_new (TdRecorder *recorder, int fd, const char *breaks, const char *pause)
 {
   TdAgent *a = td__xcalloc (1, sizeof *a);
 
@@ -416,5 +416,7 @@ td__agent_new (TdRecorder *recorder, int fd, const char *breaks)
       &a->control, &kind,
       (TdControlPage *)(void *)((char *)recorder->ring->shared + TD_CONTROL_OFFSET), fd,
       breaks);
+  if (pause != NULL)
+    td__control_pause (&a->control, strtoll (pause, NULL, 10));
   return a;
 }

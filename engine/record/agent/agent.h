@@ -35,7 +35,9 @@ struct TdAgent
   const TdEventPlace *fault; /**< of the error it stops for, when that is not the last event */
 };
 
-TdAgent *td__agent_new (struct TdRecorder *recorder, int fd, const char *breaks);
+/** pause: the iteration before whose first event it stops, as text, or NULL. */
+TdAgent *td__agent_new (struct TdRecorder *recorder, int fd, const char *breaks,
+                        const char *pause);
 static inline bool
 td__agent_attention (const TdAgent *a)
 {

@@ -238,6 +238,14 @@ remove_break (TdControl *c, int id)
   return true;
 }
 
+void
+td__control_pause (TdControl *c, int64_t iteration)
+{
+  c->step = TD_STEP_ITERATION;
+  c->step_iteration = iteration - 1;
+  look_again (c);
+}
+
 TdBreak *
 td__control_holds (const TdControl *c, const TdBreakMoment *m, bool values)
 {

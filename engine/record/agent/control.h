@@ -133,6 +133,8 @@ TdControlOutcome td__control_wait (TdControl *c, bool may_interrupt);
 /** Tell that it goes on. */
 void td__control_resumes (TdControl *c);
 
+/** Step to the first event of that iteration, or of the next that has one. */
+void td__control_pause (TdControl *c, int64_t iteration);
 /** Is this event the one that a step goes to? */
 bool td__control_step_ends (const TdControl *c, const TdControlPlace *place, int64_t iteration);
 /** The first breakpoint that holds, of those that look at values or of the others; NULL: none.
