@@ -33,6 +33,8 @@ static const struct
   { "diff", "TAPE[:ITER] TAPE[:ITER] [--json]", "structure and numbers of two iterations",
     command_viz, true },
   { "leaks", "TAPE [--json]", "what grows and who holds it", command_viz, true },
+  { "ranks", "FOLDER|TAPE... [--json]",
+    "where the ranks of one run part, and who waits for whom", command_viz },
   { "eval", "OP [--in A.npy]... [OPTIONS]", "one operation on arrays, and its gradients",
     command_eval },
   { "serve", "MODEL.onnx [OPTIONS]", "answer requests over HTTP with a model", command_serve },

@@ -14,6 +14,8 @@ int td_viz_diff (int argc, char **argv);
 
 /** tapedeck leaks TAPE [--json]: 0 nothing grows, 1 something does, 2 trouble. */
 int td_viz_leaks (int argc, char **argv);
+/** tapedeck ranks FOLDER|TAPE... [--json]: 0 nothing found, 1 ranks part, 2 trouble. */
+int td_viz_ranks (int argc, char **argv);
 /** tapedeck-viz dot FILE -o PICTURE: a DOT file as PNG, SVG or PDF, in Chainer's colours. */
 int td_viz_dot (int argc, char **argv);
 

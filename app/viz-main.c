@@ -27,6 +27,7 @@ static const struct
   { "diff", td_viz_diff },
   { "dot", td_viz_dot },
   { "leaks", td_viz_leaks },
+  { "ranks", td_viz_ranks },
 };
 
 static int
@@ -40,7 +41,7 @@ run (int argc, char **argv)
       printf ("tapedeck-viz %s\n", TD_VERSION);
       return 0;
     }
-  fprintf (stderr, "usage: tapedeck-viz show|diff|leaks|dot ...; try tapedeck show --help\n");
+  fprintf (stderr, "usage: tapedeck-viz show|diff|leaks|ranks|dot ...; try tapedeck show --help\n");
   return EXIT_TROUBLE;
 }
 

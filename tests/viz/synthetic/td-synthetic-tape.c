@@ -93,13 +93,32 @@ clear (Copy *c)
 void
 td_synthetic_write (TdTapeWriter *w, TdIteration *it)
 {
+  const TdSyntheticRank alone = { 0 };
+
+  td_synthetic_write_rank (w, it, &alone);
+}
+
+void
+td_synthetic_write_rank (TdTapeWriter *w, TdIteration *it, const TdSyntheticRank *rank)
+{
   Copy c;
 
   translate (w, it, G_MAXUINT, &c);
   for (guint i = 0; i < c.tape.n_stats; i++)
     if (c.tape.stats[i].n_nan)
       c.tape.flags |= TD_TAPE_ITERATION_NAN;
-  td_tape_writer_whole (w, &c.tape);
+  c.tape.flags |= rank->n_sums && c.tape.n_stats ? TD_TAPE_ITERATION_STATS : 0;
+  c.tape.collectives = rank->waits;
+  c.tape.n_collectives = rank->n_waits;
+  c.tape.rank_sums = rank->sums;
+  c.tape.n_rank_sums = rank->n_sums;
+  if (rank->is_live)
+    {
+      c.tape.flags |= TD_TAPE_ITERATION_PARTIAL;
+      td_tape_writer_live (w, &c.tape);
+    }
+  else
+    td_tape_writer_whole (w, &c.tape);
   td_tape_writer_flush (w);
   clear (&c);
 }

@@ -391,6 +391,16 @@ td_synthetic_nan (TdSynthetic *self)
   g_array_append_val (self->stats, stats);
 }
 
+void
+td_synthetic_mean (TdSynthetic *self, guint var, double mean)
+{
+  TdTapeStats stats = {
+    .var = var, .n = 10, .n_sampled = 10, .min = mean - 1, .max = mean + 1, .mean = mean
+  };
+
+  g_array_append_val (self->stats, stats);
+}
+
 static void
 free_tape (const TdTapeIteration *t)
 {

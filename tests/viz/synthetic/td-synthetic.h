@@ -39,6 +39,8 @@ void td_synthetic_update (TdSynthetic *self, const char *optimizer);
 /** Mark the last event: failed, or with statistics that hold a NaN. */
 void td_synthetic_fail (TdSynthetic *self);
 void td_synthetic_nan (TdSynthetic *self);
+/** Give a variable statistics with this mean. */
+void td_synthetic_mean (TdSynthetic *self, guint var, double mean);
 
 /** Finish. Owner: the caller; frees `self`. */
 TdIteration *td_synthetic_finish (TdSynthetic *self);

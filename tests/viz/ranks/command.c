@@ -1,0 +1,107 @@
+/* The command: its exit status, its text and its JSON.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "planted-ranks.h"
+#include "td-test.h"
+
+static const char *
+program (void)
+{
+  return td_test_program ("app/tapedeck-viz");
+}
+
+static void
+part (PlantedStep *step)
+{
+  if (step->rank == 2 && step->iteration >= 3)
+    planted_sum (step, TD_TAPE_SUM_PARAMETER, "l2/W")->sum[0] ^= 1;
+}
+
+static void
+drift (PlantedStep *step)
+{
+  planted_sum (step, TD_TAPE_SUM_PERSISTENT, "bn/mean")->sum[0] += step->rank;
+}
+
+static void
+command__ends_in_1_where_ranks_part (void **state)
+{
+  PlantedRun run = { .plant = part };
+  TdTestChild child = TD_TEST_RUN (program (), "ranks", planted_write (&run));
+
+  assert_child_status (child, 1);
+  assert_contains (child.out, "error: rank 2 parted in iteration 3: parameter `l2/W`");
+  assert_contains (child.out, "rank  host  pid");
+  td_test_child_clear (&child);
+}
+
+static void
+command__ends_in_0_where_there_are_notes_only (void **state)
+{
+  PlantedRun run = { .plant = drift };
+  TdTestChild child = TD_TEST_RUN (program (), "ranks", planted_write (&run));
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, "note: ranks 0, 1, 2 and 3 have their own persistents");
+  assert_contains (child.out, "Nothing found: 6 steps");
+  td_test_child_clear (&child);
+}
+
+static void
+command__ends_in_2_where_there_is_nothing_to_compare (void **state)
+{
+  PlantedRun run = { .n_ranks = 2, .no_tape = { 0, 1 } };
+  TdTestChild alone = TD_TEST_RUN (program (), "ranks", planted_write (&run)),
+              none = TD_TEST_RUN (program (), "ranks", td_test_tmp ("nothing")),
+              bare = TD_TEST_RUN (program (), "ranks");
+
+  assert_child_status (alone, 2);
+  assert_contains (alone.err, "the only tape here of a run of 2 ranks");
+  assert_child_status (none, 2);
+  assert_child_status (bare, 2);
+  assert_string_equal (alone.out, "");
+  td_test_child_clear (&alone);
+  td_test_child_clear (&none);
+  td_test_child_clear (&bare);
+}
+
+static void
+command__prints_json_that_a_script_can_read (void **state)
+{
+  static const char script[]
+      = "import json, sys\n"
+        "d = json.load (open (sys.argv[1]))\n"
+        "f = d['findings'][0]\n"
+        "assert len (d['findings']) == 1, d['findings']\n"
+        "assert (f['level'], f['cause'], f['iteration'], f['last_before'], f['ranks'], "
+        "f['array']) == ('error', 'parameters', 3, 2, [2], 'l2/W'), f\n"
+        "assert d['started'] == 4 and d['missing'] == [] and d['steps'] == 6\n"
+        "assert [r['rank'] for r in d['ranks']] == [0, 1, 2, 3]\n"
+        "assert d['ranks'][1]['clock'] == {'offset_ns': 500, 'error_ns': 0, 'same': True}\n"
+        "assert d['last_calls'] == []\n";
+  PlantedRun run = { .plant = part, .start_ns = { 0, 500 } };
+  const char *out = td_test_tmp ("out.json");
+  TdTestChild child
+      = TD_TEST_RUN (program (), "ranks", planted_write (&run), "--json", "-o", out);
+
+  assert_child_status (child, 1);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (td_test_python ("json"), "-c", script, out);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (command__ends_in_1_where_ranks_part),
+    td_test (command__ends_in_0_where_there_are_notes_only),
+    td_test (command__ends_in_2_where_there_is_nothing_to_compare),
+    td_test (command__prints_json_that_a_script_can_read),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}

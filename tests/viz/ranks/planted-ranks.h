@@ -1,0 +1,75 @@
+/* Tapes of the ranks of a small run, made by hand: two layers, one mean a step, everything as
+ * it should be; a fault is planted by changing what one rank writes in a step.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "ranks/td-ranks.h"
+#include "td-synthetic-tape.h"
+
+#define PLANTED_MOST_RANKS 8
+#define PLANTED_MOST_ROWS 32
+#define PLANTED_STEP_NS 1000000u
+
+typedef struct PlantedRun PlantedRun;
+
+/** What one rank does in one step, before it is written. */
+typedef struct
+{
+  PlantedRun *run;
+  TdTapeWriter *w;
+  guint rank;
+  gint64 iteration;
+  /* operations */
+  gint64 batch;      /* rows of x */
+  gboolean other_op; /* sigmoid at model.c:88 where the others have relu at model.c:12 */
+  gboolean unused;   /* the layer l2 */
+  gboolean no_update, no_backward;
+  gboolean nan;      /* exp at model.c:88 makes one; statistics are recorded */
+  double input_mean; /* of x; 0: no statistics */
+  /* sums */
+  TdTapeRankSum sums[PLANTED_MOST_ROWS];
+  guint n_sums;
+  TdTapeCollective waits[PLANTED_MOST_ROWS];
+  guint n_waits;
+  gboolean is_live, is_left_out; /* the tape does not have it at all */
+} PlantedStep;
+
+struct PlantedRun
+{
+  guint n_ranks, n_steps;
+  void (*plant) (PlantedStep *step); /* NULL: nothing */
+  /* the rank's clock runs so much ahead of the true time; its machine */
+  gint64 clock_ns[PLANTED_MOST_RANKS];
+  guint64 start_ns[PLANTED_MOST_RANKS]; /* its tape begins so much after the run */
+  const char *host[PLANTED_MOST_RANKS];
+  const char *device[PLANTED_MOST_RANKS], *uuid[PLANTED_MOST_RANKS];
+  guint64 late_ns[PLANTED_MOST_RANKS]; /* it comes to each meeting */
+  TdTapeEnd end[PLANTED_MOST_RANKS];
+  gboolean no_end[PLANTED_MOST_RANKS], no_tape[PLANTED_MOST_RANKS];
+  gboolean half; /* means are of half precision */
+};
+
+/** Write the tapes to the test's folder and look at them. Owner: the caller. */
+TdRanks *planted_look (PlantedRun *run);
+/** The same without looking; returns the folder. Owner: the test. */
+const char *planted_write (PlantedRun *run);
+
+/** Find a sum of a step; fails the test when there is none. */
+TdTapeRankSum *planted_sum (PlantedStep *step, guint kind, const char *path);
+/** Find a finding by its cause; NULL: there is none. */
+const TdRanksFinding *planted_find (const TdRanks *ranks, TdRanksCause cause);
+
+/** Look at four ranks, six steps, with this planted. Owner: the caller. */
+TdRanks *planted_look_at (void (*plant) (PlantedStep *step));
+/** Fail unless nothing at all is said, notes included; the same of such a run. */
+void planted_assert_nothing (TdRanks *ranks);
+void planted_assert_cured (void (*plant) (PlantedStep *step));
+/** Fail unless this was found there, and is the only fault. Owner: borrowed. */
+const TdRanksFinding *planted_assert_found (const TdRanks *ranks, TdRanksCause cause,
+                                            TdRanksLevel level, gint64 iteration);
+/** Fail unless the finding is of these ranks. */
+void planted_assert_ranks (const TdRanksFinding *f, guint n, const guint *ranks);
+#define ASSERT_RANKS(f, ...)                                                                   \
+  planted_assert_ranks ((f), G_N_ELEMENTS (((const guint[]){ __VA_ARGS__ })),                  \
+                        (const guint[]){ __VA_ARGS__ })

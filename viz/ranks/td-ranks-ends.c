@@ -1,0 +1,305 @@
+/*
+ * How ranks ended: who waited for whom when the tapes stop, who never came and where it was,
+ * who failed. What a rank's end did to the others is no finding of its own.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include <gio/gio.h>
+
+#include "td-ranks-private.h"
+#include "td-session.h"
+
+#define PATIENCE_NS 10000000000u /* that ranks of a running program may wait for others */
+
+static const struct
+{
+  int number;
+  const char *name;
+} signals[] = {
+  { SIGKILL, "SIGKILL" }, { SIGSEGV, "SIGSEGV" }, { SIGABRT, "SIGABRT" }, { SIGBUS, "SIGBUS" },
+  { SIGTERM, "SIGTERM" }, { SIGINT, "SIGINT" },   { SIGFPE, "SIGFPE" },   { SIGILL, "SIGILL" },
+  { SIGHUP, "SIGHUP" },   { SIGPIPE, "SIGPIPE" },
+};
+
+static char *
+dup_end (const TdRankTape *tape)
+{
+  const TdTapeEnd *end = td_tape_reader_end (tape->reader);
+
+  if (!end)
+    return g_strdup (tape->open.is_running ? "still runs"
+                                           : "stopped without saying how it ended");
+  if (end->signal == 0 && end->status == 0)
+    return g_strdup ("ended");
+  if (end->signal == 0)
+    return g_strdup_printf ("ended with status %d", end->status);
+  for (gsize i = 0; i < G_N_ELEMENTS (signals); i++)
+    if (signals[i].number == end->signal)
+      return g_strdup_printf ("was killed by %s", signals[i].name);
+  return g_strdup_printf ("was killed by signal %d", end->signal);
+}
+
+static void
+find_ends (TdRanks *self)
+{
+  for (guint i = 0; i < self->n; i++)
+    {
+      TdRankTape *tape = &self->tapes[i];
+      const TdTapeEnd *end = td_tape_reader_end (tape->reader);
+
+      tape->open.is_running = !end && td_session_tape_is_written (tape->own_path);
+      tape->open.has_failed
+          = end ? end->status != 0 || end->signal != 0 : !tape->open.is_running;
+      tape->open.end = dup_end (tape);
+    }
+}
+
+/* ---- where a rank was ---- */
+
+static char *
+dup_wait (const TdRanks *self, guint place, const TdTapeCollective *w)
+{
+  const TdRankTape *tape = &self->tapes[place];
+  g_autofree char *site = td__ranks_dup_site (self, place, w->site);
+  const char *call = td_tape_reader_string (tape->reader, w->call);
+  const char *way = w->wait == TD_TAPE_WAIT_SEND      ? " to "
+                    : w->wait == TD_TAPE_WAIT_RECEIVE ? " from "
+                                                      : NULL;
+  g_autofree char *peer
+      = way && w->peer >= 0 ? g_strdup_printf ("%srank %d", way, w->peer) : NULL;
+
+  return g_strdup_printf ("%s%s%s%s", *call ? call : td_tape_wait_name (w->wait),
+                          peer ? peer : "", site ? " at " : "", site ? site : "");
+}
+
+/* "was killed by SIGKILL in iteration 17, in linear at train.c:22". */
+static char *
+dup_last (const TdRanks *self, guint place)
+{
+  const TdRankTape *tape = &self->tapes[place];
+  const TdTapeEnd *end = td_tape_reader_end (tape->reader);
+  GString *out = g_string_new (tape->open.end);
+  gint64 iteration = end && end->last_op ? (gint64)end->iteration : tape->last_number;
+
+  if (iteration >= 0)
+    g_string_append_printf (out, " in iteration %" G_GINT64_FORMAT, iteration);
+  if (end && end->last_op)
+    {
+      g_autofree char *site = td__ranks_dup_site (self, place, end->last_site);
+
+      g_string_append_printf (out, ", %s %s%s%s", end->running ? "in" : "after",
+                              td_tape_reader_op_name (tape->reader, end->last_op),
+                              site ? " at " : "", site ? site : "");
+    }
+  else if (tape->has_last)
+    {
+      g_autofree char *wait = dup_wait (self, place, &tape->last);
+
+      g_string_append_printf (out, "; its last call was %s", wait);
+    }
+  return g_string_free (out, FALSE);
+}
+
+/* ---- waiting ---- */
+
+static gboolean
+is_letter (const TdTapeCollective *w)
+{
+  return w->wait == TD_TAPE_WAIT_SEND || w->wait == TD_TAPE_WAIT_RECEIVE;
+}
+
+/* Ranks that wait in one call stand together; letters wait alone. */
+static gboolean
+wait_together (const TdTapeCollective *a, const TdTapeCollective *b)
+{
+  return !is_letter (a) && !is_letter (b) && a->comm == b->comm && a->seq == b->seq;
+}
+
+/* Who has to come for the wait to end. */
+static void
+find_missing (const TdRanks *self, guint place, gboolean *missing)
+{
+  const TdTapeCollective *w = &self->tapes[place].stuck;
+  TdRung wanted = { .comm = w->comm, .seq = w->seq };
+  const TdRankGroup *group = g_hash_table_lookup (self->groups, &w->comm);
+  const TdRung *rung = g_hash_table_lookup (self->rungs, &wanted);
+
+  memset (missing, 0, self->n * sizeof *missing);
+  if (!is_letter (w) && rung)
+    td__ranks_list_missing (self, rung, missing);
+  else if (is_letter (w) && group && w->peer >= 0 && (guint32)w->peer < group->size
+           && group->places[w->peer] >= 0)
+    missing[group->places[w->peer]] = TRUE;
+  else if (is_letter (w) && w->size == self->n_started)
+    for (guint i = 0; i < self->n; i++)
+      missing[i] = self->tapes[i].open.rank == (guint)w->peer;
+}
+
+/* In a program that runs everybody waits now and then. */
+static gboolean
+is_patient (const TdRanks *self, guint place)
+{
+  const TdRankTape *tape = &self->tapes[place];
+  struct timespec now;
+  guint64 began;
+
+  if (!tape->open.is_running)
+    return FALSE;
+  clock_gettime (CLOCK_MONOTONIC, &now);
+  began = td_tape_reader_header (tape->reader)->mono_ns + tape->stuck.start_ns;
+  return !g_str_equal (tape->open.host, g_get_host_name ())
+         || (guint64)now.tv_sec * 1000000000u + (guint64)now.tv_nsec < began + PATIENCE_NS;
+}
+
+/* What each of those who did not come does instead. */
+static void
+append_missing (const TdRanks *self, const gboolean *missing, GString *out)
+{
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRankTape *tape = &self->tapes[i];
+      g_autofree char *text = NULL;
+
+      if (!missing[i])
+        continue;
+      text = tape->is_stuck ? dup_wait (self, i, &tape->stuck) : dup_last (self, i);
+      g_string_append_printf (out, "; rank %u %s%s", tape->open.rank,
+                              tape->is_stuck ? "waits elsewhere, in " : "never came: it ",
+                              text);
+    }
+  if (self->n < self->n_started)
+    g_string_append_printf (out, "; of %u %s no tape is here", self->n_started - self->n,
+                            td_plural (self->n_started - self->n, "rank", "ranks"));
+}
+
+static gboolean
+any (const gboolean *set, guint n)
+{
+  for (guint i = 0; i < n; i++)
+    if (set[i])
+      return TRUE;
+  return FALSE;
+}
+
+/* Those who wait with `place`, and whom for. Returns whether that is a finding. */
+static gboolean
+say_waiting (TdRanks *self, guint place, gboolean *said)
+{
+  const TdTapeCollective *w = &self->tapes[place].stuck;
+  g_autofree gboolean *waiting = g_new0 (gboolean, self->n),
+                      *missing = g_new0 (gboolean, self->n);
+  g_autofree char *names = NULL, *where = dup_wait (self, place, w);
+  GString *out;
+  TdRanksFinding *f;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      waiting[i]
+          = self->tapes[i].is_stuck && (i == place || wait_together (&self->tapes[i].stuck, w));
+      said[i] = said[i] || waiting[i];
+    }
+  find_missing (self, place, missing);
+  if ((!any (missing, self->n) && self->n == self->n_started) || is_patient (self, place))
+    return FALSE;
+  names = td__ranks_dup_names_do (self, waiting, " waits", " wait");
+  out = g_string_new (NULL);
+  g_string_append_printf (out, "%s in %s", names, where);
+  if (!is_letter (w))
+    g_string_append_printf (out, " (call %" G_GUINT64_FORMAT ")", w->seq);
+  g_string_append_printf (out, " in iteration %" G_GINT64_FORMAT,
+                          self->tapes[place].stuck_iteration);
+  append_missing (self, missing, out);
+  f = td__ranks_add (self, TD_RANKS_HANG, TD_RANKS_ERROR, self->tapes[place].stuck_iteration,
+                     any (missing, self->n) ? missing : waiting);
+  f->site = td__ranks_dup_site (self, place, w->site);
+  f->sentence = g_string_free (out, FALSE);
+  f->advice = g_strdup ("All ranks must come to every call; see what the one that did not come "
+                        "did instead");
+  return TRUE;
+}
+
+/* Who waits for one that is gone says more than one who waits for others that wait. */
+static gboolean
+waits_for_gone (const TdRanks *self, guint place)
+{
+  g_autofree gboolean *missing = g_new0 (gboolean, self->n);
+  gboolean gone = FALSE;
+
+  find_missing (self, place, missing);
+  for (guint i = 0; i < self->n; i++)
+    gone = gone || (missing[i] && !self->tapes[i].is_stuck);
+  return gone;
+}
+
+static void
+look_at_waiting (TdRanks *self)
+{
+  g_autofree gboolean *said = g_new0 (gboolean, self->n);
+
+  for (guint pass = 0; pass < 2; pass++)
+    for (guint i = 0; i < self->n; i++)
+      if (self->tapes[i].is_stuck && !said[i] && (pass == 1 || waits_for_gone (self, i))
+          && say_waiting (self, i, said))
+        return;
+}
+
+/* ---- failing ---- */
+
+static gboolean
+is_told_to_end (const TdRankTape *tape)
+{
+  const TdTapeEnd *end = td_tape_reader_end (tape->reader);
+
+  return end && (end->signal == SIGTERM || end->signal == SIGINT);
+}
+
+/* One that failed takes the others along: they are ended, or fail in the same call. */
+static void
+look_at_failing (TdRanks *self)
+{
+  g_autofree gboolean *failed = g_new0 (gboolean, self->n);
+  gboolean by_itself = FALSE;
+  GString *out;
+  TdRanksFinding *f;
+
+  if (td__ranks_has (self, TD_RANKS_HANG) || td__ranks_has (self, TD_RANKS_MISMATCH))
+    return;
+  for (guint i = 0; i < self->n; i++)
+    by_itself
+        = by_itself || (self->tapes[i].open.has_failed && !is_told_to_end (&self->tapes[i]));
+  for (guint i = 0; i < self->n; i++)
+    failed[i]
+        = self->tapes[i].open.has_failed && (!by_itself || !is_told_to_end (&self->tapes[i]));
+  if (!any (failed, self->n))
+    return;
+  out = g_string_new (NULL);
+  for (guint i = 0; i < self->n; i++)
+    {
+      g_autofree char *last = failed[i] ? dup_last (self, i) : NULL;
+
+      if (failed[i])
+        g_string_append_printf (out, "%srank %u %s", out->len ? "; " : "",
+                                self->tapes[i].open.rank, last);
+    }
+  f = td__ranks_add (self, TD_RANKS_DEATH, by_itself ? TD_RANKS_ERROR : TD_RANKS_NOTE, -1,
+                     failed);
+  for (guint i = 0; i < self->n && f->iteration < 0; i++)
+    if (failed[i])
+      f->iteration = self->tapes[i].last_number;
+  f->sentence = g_string_free (out, FALSE);
+}
+
+void
+td__ranks_look_at_ends (TdRanks *self)
+{
+  find_ends (self);
+  for (GList *l = self->order.head; l; l = l->next)
+    if (((TdRung *)l->data)->n_here > 1)
+      td__ranks_check_calls (self, l->data);
+  look_at_waiting (self);
+  look_at_failing (self);
+}

@@ -1,0 +1,402 @@
+/*
+ * Iterations of one step whose operations, numbers of examples or inputs say that ranks do not
+ * compute the same model, or do not compute with different examples.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "diff/td-diff.h"
+#include "td-ranks-private.h"
+#include "td-tape-writer.h"
+
+#define MOST_LOOKS 64 /* iterations that are loaded whole to compare their inputs */
+#define INPUT_STEPS 3 /* whose inputs are compared */
+
+struct TdRanksGraphs
+{
+  guint n_steps, n_differ, n_looks, n_inputs;
+  gint64 last, after;
+  gint64 iteration;      /* of the first difference; -1: none */
+  gint64 *numbers;       /* of it, by place; -1 */
+  guint64 *fingerprints; /* of it, by place */
+  guint64 *seen;         /* by place: the last */
+  guint64 *inputs; /* by place, INPUT_STEPS of each: what the inputs' numbers are like; 0: not
+                      recorded */
+  gboolean batches, changes;
+};
+
+TdRanksGraphs *
+td__ranks_graphs_new (const TdRanks *self)
+{
+  TdRanksGraphs *g = g_new0 (TdRanksGraphs, 1);
+
+  g->last = g->iteration = g->after = -1;
+  g->numbers = g_new0 (gint64, self->n);
+  g->fingerprints = g_new0 (guint64, self->n);
+  g->seen = g_new0 (guint64, self->n);
+  g->inputs = g_new0 (guint64, self->n * INPUT_STEPS);
+  return g;
+}
+
+static void
+graphs_free (TdRanksGraphs *g)
+{
+  g_free (g->numbers);
+  g_free (g->fingerprints);
+  g_free (g->seen);
+  g_free (g->inputs);
+  g_free (g);
+}
+
+/* Ranks train one model together where they share a mean. Returns the first place that does,
+ * and which others do with it; -1: none. */
+static gint
+find_together (const TdRanks *self, const TdSumTable *table, gboolean *together)
+{
+  for (guint key = 0; key < table->n; key++)
+    {
+      gint first = -1;
+      guint n = 0;
+
+      if (g_array_index (table->keys, TdSumKey, key).kind != TD_TAPE_SUM_MEAN)
+        continue;
+      for (guint i = 0; i < self->n; i++)
+        {
+          together[i] = td__sum_table_get (table, key, i) != NULL;
+          n += together[i];
+          first = first < 0 && together[i] ? (gint)i : first;
+        }
+      if (n > 1)
+        return first;
+    }
+  return -1;
+}
+
+/* Graphs that come and go depend on the data; the first step may be another one. */
+static void
+see (TdRanksGraphs *g, guint place, guint64 fingerprint)
+{
+  if (g->n_steps > 1 && g->seen[place] != fingerprint)
+    g->changes = TRUE;
+  g->seen[place] = fingerprint;
+}
+
+static void
+compare_graphs (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, gint first,
+                const gboolean *together)
+{
+  gboolean differ = FALSE;
+
+  for (guint i = 0; i < self->n; i++)
+    if (together[i])
+      {
+        see (g, i, row->of[i]->fingerprint);
+        differ = differ || row->of[i]->fingerprint != row->of[first]->fingerprint;
+      }
+  g->n_steps++;
+  g->n_differ += differ;
+  if (!differ || g->iteration >= 0)
+    return;
+  g->iteration = row->of[first]->number;
+  g->after = g->last;
+  for (guint i = 0; i < self->n; i++)
+    {
+      g->numbers[i] = together[i] ? row->of[i]->number : -1;
+      g->fingerprints[i] = together[i] ? row->of[i]->fingerprint : 0;
+    }
+}
+
+/* ---- inputs ---- */
+
+/* What came from outside and is no part of the model, in order. Owner: the caller. */
+static GArray *
+list_inputs (const TdTapeIteration *it)
+{
+  GArray *vars = g_array_new (FALSE, FALSE, sizeof (guint));
+
+  for (guint i = 0; i < it->n_vars; i++)
+    if (it->vars[i].producer < 0 && it->vars[i].category == TD_TAPE_CATEGORY_INPUT
+        && !(it->vars[i].flags & TD_TAPE_VAR_PARAMETER))
+      g_array_append_val (vars, i);
+  return vars;
+}
+
+static gint64
+examples_of (const TdTapeIteration *it, const GArray *inputs, guint i)
+{
+  const TdTapeVar *v = &it->vars[g_array_index (inputs, guint, i)];
+
+  return v->ndim > 0 ? it->dims[v->first_dim] : 0;
+}
+
+static void
+compare_batches (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, guint a, guint b)
+{
+  g_autoptr (TdIteration) x = td__ranks_load (self, a, row->of[a]->number),
+                          y = td__ranks_load (self, b, row->of[b]->number);
+  g_autoptr (GArray) of_x = NULL, of_y = NULL;
+  g_autofree gboolean *both = g_new0 (gboolean, self->n);
+  g_autofree char *when = td__ranks_dup_when (row->number, g->last);
+  TdRanksFinding *f;
+
+  g->n_looks++;
+  if (!x || !y)
+    return;
+  of_x = list_inputs (td_iteration_get_tape (x));
+  of_y = list_inputs (td_iteration_get_tape (y));
+  for (guint i = 0; of_x->len == of_y->len && i < of_x->len; i++)
+    {
+      gint64 n = examples_of (td_iteration_get_tape (x), of_x, i),
+             m = examples_of (td_iteration_get_tape (y), of_y, i);
+      const char *name;
+
+      if (n == m)
+        continue;
+      g->batches = both[a] = both[b] = TRUE;
+      name = td_iteration_get_var_name (x, g_array_index (of_x, guint, i));
+      f = td__ranks_add (self, TD_RANKS_BATCHES, TD_RANKS_WARNING, row->number, both);
+      f->after = g->last;
+      f->array = *name ? g_strdup (name) : NULL;
+      f->sentence = g_strdup_printf (
+          "ranks %u and %u have unequal batches %s: %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT
+          " examples%s%s%s; the mean of their gradients is a mean of means, in which the "
+          "examples of the smaller one count more",
+          self->tapes[a].open.rank, self->tapes[b].open.rank, when, n, m,
+          f->array ? " in `" : "", f->array ? f->array : "", f->array ? "`" : "");
+      f->advice
+          = g_strdup ("Give all ranks equal lengths (td_scatter_dataset does), or leave the "
+                      "last batch out");
+      return;
+    }
+}
+
+/* What the numbers of all inputs are like, as one number; 0: they are not recorded. */
+static guint64
+hash_inputs (TdRanks *self, guint place, gint64 number)
+{
+  g_autoptr (TdIteration) loaded = td__ranks_load (self, place, number);
+  const TdTapeIteration *it = loaded ? td_iteration_get_tape (loaded) : NULL;
+  guint64 h = 0;
+
+  for (guint i = 0; it && i < it->n_stats; i++)
+    {
+      const TdTapeStats *s = &it->stats[i];
+      const TdTapeVar *v = &it->vars[s->var];
+      const double of[] = { s->min, s->max, s->mean, s->m2, s->l2 };
+
+      if (v->producer < 0 && v->category == TD_TAPE_CATEGORY_INPUT && s->n > 1)
+        h = td_tape_hash_bytes (td_tape_hash (h, s->n), of, sizeof of);
+    }
+  return h;
+}
+
+static void
+take_inputs (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, const gboolean *together)
+{
+  for (guint i = 0; i < self->n; i++)
+    if (together[i])
+      g->inputs[i * INPUT_STEPS + g->n_inputs] = hash_inputs (self, i, row->of[i]->number);
+  g->n_inputs++;
+}
+
+/* Equal in all steps, and not the same in each. */
+static gboolean
+read_the_same (const TdRanksGraphs *g, guint a, guint b)
+{
+  const guint64 *x = g->inputs + a * INPUT_STEPS, *y = g->inputs + b * INPUT_STEPS;
+
+  for (guint k = 0; k < INPUT_STEPS; k++)
+    if (x[k] == 0 || x[k] != y[k])
+      return FALSE;
+  return x[0] != x[1] || x[1] != x[2];
+}
+
+static void
+say_same_inputs (const TdRanksGraphs *g, TdRanks *self)
+{
+  for (guint a = 0; a < self->n; a++)
+    {
+      g_autofree gboolean *same = g_new0 (gboolean, self->n);
+      g_autofree char *names = NULL;
+      guint n = 0;
+
+      for (guint b = a + 1; b < self->n; b++)
+        n += same[b] = read_the_same (g, a, b);
+      if (n == 0)
+        continue;
+      same[a] = TRUE;
+      names = td__ranks_dup_names (self, same);
+      TdRanksFinding *f = td__ranks_add (self, TD_RANKS_SAME_DATA, TD_RANKS_WARNING, -1, same);
+      f->sentence = g_strdup_printf (
+          "%s read the same examples: the numbers of all their inputs are like each other's in "
+          "the first %d steps",
+          names, INPUT_STEPS);
+      f->advice = g_strdup ("Deal the examples out with td_scatter_dataset");
+      return;
+    }
+}
+
+/* ---- a step ---- */
+
+void
+td__ranks_graphs_look (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row,
+                       const TdSumTable *table)
+{
+  g_autofree gboolean *together = g_new0 (gboolean, self->n);
+  gint first = find_together (self, table, together);
+  gboolean stats = TRUE;
+
+  if (first < 0)
+    return;
+  for (guint i = 0; i < self->n; i++)
+    {
+      together[i] = together[i] && !row->of[i]->is_partial;
+      stats = stats && (!together[i] || (row->of[i]->flags & TD_TAPE_ITERATION_STATS));
+    }
+  if (!together[first])
+    return;
+  compare_graphs (g, self, row, first, together);
+  for (guint i = (guint)first + 1; i < self->n; i++)
+    if (together[i] && !g->batches && g->n_looks < MOST_LOOKS
+        && row->of[i]->fingerprint_dims != row->of[first]->fingerprint_dims)
+      compare_batches (g, self, row, (guint)first, i);
+  if (stats && g->n_inputs < INPUT_STEPS)
+    take_inputs (g, self, row, together);
+  g->last = row->number;
+}
+
+/* ---- what differs ---- */
+
+/* "only rank 1 runs relu at model.c:12 (took the else branch ...)". Says whether backward
+ * differs, too, and where. Owner: the caller. NULL: nothing can be said. */
+static char *
+dup_first_difference (TdRanks *self, guint a, guint b, const gint64 *numbers,
+                      gboolean *backward, char **site)
+{
+  g_autoptr (TdIteration) x = td__ranks_load (self, a, numbers[a]),
+                          y = td__ranks_load (self, b, numbers[b]);
+  g_autoptr (TdDiff) diff = NULL;
+  g_autofree char *title = NULL, *at = NULL, *base = NULL;
+  const TdDiffPair *pair = NULL;
+  guint side;
+
+  *backward = FALSE;
+  if (!x || !y)
+    return NULL;
+  diff = td_diff_new (x, y, self->tapes[a].reader, self->tapes[b].reader);
+  *backward = diff->n_followers[TD_TAPE_PHASE_BACKWARD] > 0;
+  for (guint i = 0; i < diff->n_items; i++)
+    {
+      const TdDiffPair *p = &diff->pairs[diff->items[i]];
+      guint of = p->event[TD_DIFF_A] >= 0 ? TD_DIFF_A : TD_DIFF_B;
+      const TdTapeIteration *it = td_iteration_get_tape (of == TD_DIFF_A ? x : y);
+
+      *backward = *backward || it->events[p->event[of]].phase != TD_TAPE_PHASE_FORWARD;
+      if (!pair && !(p->kind == TD_DIFF_CHANGED && p->aspects == TD_DIFF_NUMBERS))
+        pair = p;
+    }
+  if (!pair)
+    return NULL;
+  side = pair->event[TD_DIFF_A] >= 0 ? TD_DIFF_A : TD_DIFF_B;
+  title = td_diff_dup_title (diff, pair);
+  at = td_diff_dup_site (diff, pair, side);
+  base = *at ? g_path_get_basename (at) : NULL;
+  *site = g_strdup (base);
+  if (pair->kind == TD_DIFF_REMOVED || pair->kind == TD_DIFF_ADDED)
+    return g_strdup_printf ("of ranks %u and %u only rank %u runs %s%s%s",
+                            self->tapes[a].open.rank, self->tapes[b].open.rank,
+                            self->tapes[side == TD_DIFF_A ? a : b].open.rank, title,
+                            base ? " at " : "", base ? base : "");
+  g_autofree char *what = td_diff_dup_what (diff, pair);
+  return g_strdup_printf ("between ranks %u and %u %s%s%s differs first (%s)",
+                          self->tapes[a].open.rank, self->tapes[b].open.rank, title,
+                          base ? " at " : "", base ? base : "", what);
+}
+
+/* One rank that differs, and one that it differs from. */
+static gboolean
+choose_pair (const TdRanks *self, const guint *classes, const gboolean *odd, guint *a, guint *b)
+{
+  gint other = -1, one = -1;
+
+  for (guint i = 0; i < self->n; i++)
+    if (classes[i] != TD_RANKS_NO_CLASS && odd[i] && one < 0)
+      one = (gint)i;
+  for (guint i = 0; one >= 0 && i < self->n; i++)
+    if (classes[i] != TD_RANKS_NO_CLASS && classes[i] != classes[one] && other < 0)
+      other = (gint)i;
+  *a = (guint)MAX (MIN (one, other), 0);
+  *b = (guint)MAX (MAX (one, other), 0);
+  return one >= 0 && other >= 0;
+}
+
+/* The rank without the gradient lacks an operation: it is said with that. */
+static TdRanksFinding *
+find_absent (const TdRanks *self)
+{
+  for (guint i = 0; i < self->findings->len; i++)
+    if (g_array_index (self->findings, TdRanksFinding, i).cause == TD_RANKS_ABSENT)
+      return &g_array_index (self->findings, TdRanksFinding, i);
+  return NULL;
+}
+
+static void
+say_graphs (TdRanksGraphs *g, TdRanks *self)
+{
+  g_autofree guint *classes = g_new (guint, self->n);
+  g_autofree char *what = NULL, *names = NULL, *when = NULL;
+  char *site = NULL;
+  TdRanksFinding *absent = find_absent (self), *f;
+  gboolean always = g->n_steps > 2 && g->n_differ == g->n_steps && !g->changes,
+           backward = FALSE;
+  guint n = 0, a, b;
+  TdRankVote vote;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      classes[i] = TD_RANKS_NO_CLASS;
+      for (guint j = 0; g->numbers[i] >= 0 && j < i; j++)
+        if (g->numbers[j] >= 0 && g->fingerprints[j] == g->fingerprints[i])
+          classes[i] = classes[j];
+      if (g->numbers[i] >= 0 && classes[i] == TD_RANKS_NO_CLASS)
+        classes[i] = n++;
+    }
+  td__rank_vote_init (&vote, classes, self->n);
+  if (choose_pair (self, classes, vote.odd, &a, &b))
+    what = dup_first_difference (self, a, b, g->numbers, &backward, &site);
+  if (absent && absent->iteration == g->iteration && what)
+    {
+      g_autofree char *before = absent->sentence;
+
+      absent->sentence = g_strdup_printf ("%s; %s", before, what);
+      absent->site = site;
+      td__rank_vote_clear (&vote);
+      return;
+    }
+  names = td__ranks_dup_names_do (self, vote.odd, " runs", " run");
+  when = td__ranks_dup_when (g->iteration, g->after);
+  f = td__ranks_add (self, TD_RANKS_GRAPHS,
+                     always && backward ? TD_RANKS_WARNING : TD_RANKS_NOTE, g->iteration,
+                     vote.odd);
+  f->after = g->after;
+  f->site = site;
+  f->sentence = g_strdup_printf (
+      "%s %s%s%s%s%s; so in %u of %u steps", names,
+      vote.has_majority ? "another graph than the others " : "different graphs ", when,
+      what ? ": " : "", what ? what : "", backward ? "; backward differs, too" : "",
+      g->n_differ, g->n_steps);
+  if (f->level == TD_RANKS_WARNING)
+    f->advice = g_strdup ("All ranks should train the same model: look for if (rank == ...)");
+  td__rank_vote_clear (&vote);
+}
+
+void
+td__ranks_graphs_end (TdRanksGraphs *g, TdRanks *self)
+{
+  if (g->iteration >= 0)
+    say_graphs (g, self);
+  if (g->n_inputs == INPUT_STEPS && !td__ranks_has (self, TD_RANKS_SAME_DATA))
+    say_same_inputs (g, self);
+  graphs_free (g);
+}

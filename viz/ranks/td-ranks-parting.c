@@ -1,0 +1,248 @@
+/*
+ * What ranks must have in common: parameters, the optimizer's numbers and state, and what they
+ * were given as the mean. Of what differs in one step the first in the order of an update is
+ * the cause; the rest follows, and is said with it. Persistents are each rank's own.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "td-ranks-private.h"
+
+#define MOST_TIMES 8 /* ranks may be made equal again, and part again */
+
+/* What may differ, in the order in which an update uses it. */
+static const struct
+{
+  guint8 kind;
+  TdRanksCause cause;
+  const char *word, *many;
+  const char *advice;
+} links[] = {
+  { TD_TAPE_SUM_NUMBER, TD_RANKS_NUMBERS, "the optimizer's", "numbers of the optimizer",
+    "Set it on all ranks, or send rank 0's with td_comm_bcast_optimizer" },
+  { TD_TAPE_SUM_MEAN, TD_RANKS_MEANS, "the mean of the gradients of", "means",
+    "All ranks must get the same bits: the sum, or what was done to it, is not the same" },
+  { TD_TAPE_SUM_STATE, TD_RANKS_STATE, "the optimizer's state", "states of the optimizer",
+    "Load the optimizer on all ranks, or send rank 0's with td_comm_bcast_optimizer" },
+  { TD_TAPE_SUM_PARAMETER, TD_RANKS_PARAMETERS, "parameter", "parameters",
+    "Give all ranks the same with td_comm_bcast_link, after the last one was written" },
+};
+#define N_LINKS G_N_ELEMENTS (links)
+
+/* Arrays of one kind that differ in a step. */
+typedef struct
+{
+  guint n;
+  guint first; /* row of the table */
+} Different;
+
+struct TdRanksParting
+{
+  gint64 last;    /* iteration that was compared last */
+  gboolean apart; /* since a step before */
+  gint64 at;      /* the finding that is open: its place among the findings; -1: none */
+  guint n_times, n_steps;
+  guint followed; /* links that are said to follow: bits */
+  gboolean persistents;
+};
+
+TdRanksParting *
+td__ranks_parting_new (const TdRanks *self)
+{
+  TdRanksParting *p = g_new0 (TdRanksParting, 1);
+
+  (void)self;
+  p->last = p->at = -1;
+  return p;
+}
+
+void
+td__ranks_parting_free (TdRanksParting *p)
+{
+  g_free (p);
+}
+
+static Different
+find_different (const TdRanks *self, const TdSumTable *table, guint8 kind)
+{
+  Different d = { 0 };
+  g_autofree guint *classes = g_new (guint, self->n);
+
+  for (guint key = 0; key < table->n; key++)
+    if (g_array_index (table->keys, TdSumKey, key).kind == kind
+        && td__sum_table_classes (table, key, classes) > 1 && d.n++ == 0)
+      d.first = key;
+  return d;
+}
+
+/* "rank 1 has 0.01, the others 0.1". */
+static char *
+dup_numbers (const TdRanks *self, const TdSumTable *table, guint key, const TdRankVote *vote)
+{
+  GString *out = g_string_new (NULL);
+  char text[TD_FORMAT_SIZE];
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdTapeRankSum *s = td__sum_table_get (table, key, i);
+
+      if (s && vote->odd[i])
+        g_string_append_printf (out, "%srank %u has %s", out->len ? ", " : "",
+                                self->tapes[i].open.rank,
+                                td_format_digits (text, td__rank_sum_number (s), 9));
+    }
+  for (guint i = 0; vote->has_majority && i < self->n; i++)
+    if (vote->classes[i] != TD_RANKS_NO_CLASS && !vote->odd[i])
+      {
+        const TdTapeRankSum *s = td__sum_table_get (table, key, i);
+
+        g_string_append_printf (out, ", the others %s",
+                                td_format_digits (text, td__rank_sum_number (s), 9));
+        break;
+      }
+  return g_string_free (out, FALSE);
+}
+
+/* Why parameters alone part: never made equal, or written by one rank. */
+static char *
+dup_parameter_cause (const TdRanksParting *p, const char *odd, gboolean majority)
+{
+  if (p->n_steps == 0)
+    return g_strdup ("; the first update that is on the tapes: they were not equal at the "
+                     "start, or were written since");
+  return g_strdup_printf ("; gradients and optimizer were the same, so %s%s wrote it after the "
+                          "update before (td_write, td_load_npz, a hook of its own)",
+                          majority ? "" : "one of ", odd);
+}
+
+static void
+say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSumTable *table,
+             guint link, const Different *d)
+{
+  const TdSumKey *key = &g_array_index (table->keys, TdSumKey, d->first);
+  g_autofree guint *classes = g_new (guint, self->n);
+  g_autofree char *when = td__ranks_dup_when (row->number, p->last), *odd = NULL, *more = NULL,
+                  *why = NULL;
+  TdRanksFinding *f;
+  TdRankVote vote;
+
+  td__sum_table_classes (table, d->first, classes);
+  td__rank_vote_init (&vote, classes, self->n);
+  f = td__ranks_add (self, links[link].cause, TD_RANKS_ERROR, row->number, vote.odd);
+  p->at = (gint64)self->findings->len - 1;
+  p->n_times++;
+  p->followed = 1u << link;
+  f->after = p->last;
+  f->array = g_strdup (key->path);
+  f->advice = g_strdup (links[link].advice);
+  odd = td__ranks_dup_names (self, vote.odd);
+  if (links[link].kind == TD_TAPE_SUM_NUMBER)
+    why = dup_numbers (self, table, d->first, &vote);
+  else if (links[link].kind == TD_TAPE_SUM_PARAMETER)
+    why = dup_parameter_cause (p, odd, vote.has_majority);
+  if (d->n > 1)
+    more = g_strdup_printf (" (and %u other %s)", d->n - 1, links[link].many);
+  f->sentence = g_strdup_printf ("%s %s %s: %s `%s`%s differs%s%s", odd,
+                                 vote.has_majority             ? "parted"
+                                 : vote.n_classes < f->n_ranks ? "parted into groups"
+                                                               : "parted",
+                                 when, links[link].word, key->path, more ? more : "",
+                                 links[link].kind == TD_TAPE_SUM_NUMBER ? ": "
+                                 : links[link].kind == TD_TAPE_SUM_PARAMETER || why == NULL
+                                     ? " after the update"
+                                     : "",
+                                 why ? why : "");
+  td__rank_vote_clear (&vote);
+}
+
+/* What comes of it is said behind it, once for each kind. */
+static void
+say_following (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSumTable *table,
+               guint link, const Different *d)
+{
+  TdRanksFinding *f = &g_array_index (self->findings, TdRanksFinding, p->at);
+  const char *path = g_array_index (table->keys, TdSumKey, d->first).path;
+  g_autofree char *before = f->sentence;
+
+  if (p->followed & 1u << link)
+    {
+      before = NULL;
+      return;
+    }
+  p->followed |= 1u << link;
+  f->sentence
+      = g_strdup_printf ("%s; since iteration %" G_GINT64_FORMAT " %s `%s`%s, too", before,
+                         row->number, links[link].word, path, d->n > 1 ? " and others" : "");
+}
+
+static void
+look_at_persistents (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
+                     const TdSumTable *table)
+{
+  Different d = find_different (self, table, TD_TAPE_SUM_PERSISTENT);
+  g_autofree guint *classes = NULL;
+  g_autofree char *names = NULL;
+  g_autofree gboolean *all = NULL;
+  TdRanksFinding *f;
+
+  if (d.n == 0 || p->persistents)
+    return;
+  p->persistents = TRUE;
+  classes = g_new (guint, self->n);
+  td__sum_table_classes (table, d.first, classes);
+  all = g_new (gboolean, self->n);
+  for (guint i = 0; i < self->n; i++)
+    all[i] = classes[i] != TD_RANKS_NO_CLASS;
+  names = td__ranks_dup_names (self, all);
+  f = td__ranks_add (self, TD_RANKS_PERSISTENTS, TD_RANKS_NOTE, row->number, all);
+  f->after = p->last;
+  f->array = g_strdup (g_array_index (table->keys, TdSumKey, d.first).path);
+  f->sentence
+      = g_strdup_printf ("%s have their own persistents since iteration %" G_GINT64_FORMAT
+                         ": `%s`%s; an evaluation is of as many models as there are ranks",
+                         names, row->number, f->array, d.n > 1 ? " and others" : "");
+  f->advice = g_strdup ("td_comm_bcast_link on all ranks, before it, gives all rank 0's");
+}
+
+static gboolean
+has_updates (const TdRanks *self, const TdRankRow *row)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < self->n; i++)
+    n += row->of[i] && row->of[i]->n_sums > 0;
+  return n > 1;
+}
+
+void
+td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
+                        const TdSumTable *table)
+{
+  gboolean differs = FALSE;
+
+  if (!has_updates (self, row))
+    return;
+  for (guint link = 0; link < N_LINKS; link++)
+    {
+      Different d = find_different (self, table, links[link].kind);
+
+      if (d.n == 0)
+        continue;
+      differs = TRUE;
+      if (!p->apart && p->n_times < MOST_TIMES)
+        say_parting (p, self, row, table, link, &d);
+      else if (p->apart && p->at >= 0)
+        say_following (p, self, row, table, link, &d);
+      p->apart = TRUE;
+    }
+  look_at_persistents (p, self, row, table);
+  if (!differs)
+    {
+      p->apart = FALSE;
+      p->at = -1;
+    }
+  p->last = row->number;
+  p->n_steps++;
+  self->n_steps++;
+}

@@ -1,0 +1,223 @@
+/*
+ * What the files of viz/ranks share: rows of iterations, tables of sums, rungs of calls.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include "scene/td-json.h"
+#include "tape/td-names.h"
+#include "td-ranks.h"
+
+/* An iteration of one rank, as far as ranks are compared. */
+typedef struct
+{
+  gint64 number;
+  guint32 structure, flags;
+  guint64 fingerprint, fingerprint_dims;
+  guint64 start_ns, duration_ns;
+  guint32 n_update_events, update_site, update_opdef;
+  guint n_waits, n_sums;
+  TdTapeCollective *waits;
+  TdTapeRankSum *sums;
+  gboolean is_partial;
+} TdRankIteration;
+
+void td__rank_iteration_free (TdRankIteration *self);
+
+/* Which updates an iteration with this structure has. */
+typedef struct
+{
+  guint32 n, site, opdef;
+} TdRankUpdates;
+
+typedef struct
+{
+  TdRank open; /* first: what others see */
+  TdTapeHandle *handle;
+  TdTapeReader *reader;
+  char *own_path;
+  GPtrArray *texts;    /* by id of a string: the text in `chunk`, NULL: not asked for yet */
+  GHashTable *updates; /* by structure: TdRankUpdates */
+  /* of the scan */
+  guint next; /* summary */
+  gboolean live_taken;
+  TdRankIteration *now;              /* the next one, NULL: no more */
+  gint64 last_number;                /* that was looked at */
+  gint64 first_update;               /* iteration; -1: none */
+  guint32 update_site, update_opdef; /* of it */
+  TdTapeCollective last;             /* the wait that it began last */
+  TdTapeCollective stuck;            /* the wait that never ended */
+  gboolean has_last, is_stuck;
+  gint64 stuck_iteration;
+  guint64 first_wait_ns, last_wait_ns; /* from the first's beginning to the last's end */
+  gint64 least_offset, most_offset;    /* by meetings; G_MININT64 and G_MAXINT64: none */
+} TdRankTape;
+
+/* One side of a call that ranks make together. */
+typedef struct
+{
+  gboolean here, met, left;
+  gint64 iteration;
+  const char *call; /* in `chunk` */
+  guint32 site;     /* of the tape */
+  gint32 peer, rank;
+  guint8 wait; /* the last of them */
+  guint8 flags;
+  guint64 bytes;
+  guint64 enter_ns, leave_ns;           /* of the whole call, by the tape's clock */
+  guint64 meet_enter_ns, meet_leave_ns; /* of its meeting */
+} TdRungSide;
+
+/* A call on all ranks; sides by place of the tape. */
+typedef struct
+{
+  guint64 comm, seq;
+  GList link; /* in `order` */
+  guint32 size;
+  guint n_here;
+  gboolean whole; /* of all ranks */
+  TdRungSide sides[];
+} TdRung;
+
+/* Who is in a communicator: place of the tape by rank in it, -1: not known. */
+typedef struct
+{
+  guint32 size;
+  gint *places;
+} TdRankGroup;
+
+/* Iterations that are of one step of the run; by place of the tape, NULL: none. */
+typedef struct
+{
+  gint64 number; /* of the first that is there */
+  TdRankIteration **of;
+} TdRankRow;
+
+/* Arrays of one step side by side. */
+typedef struct
+{
+  guint8 kind;
+  const char *path; /* in `chunk` */
+  guint64 group;    /* ranks that share a mean: their communicator, 0: all */
+  guint turn;       /* which array of this kind and name in the iteration */
+} TdSumKey;
+
+typedef struct
+{
+  guint n, n_tapes;
+  GArray *keys;  /* TdSumKey */
+  GPtrArray *of; /* TdTapeRankSum, keys * tapes; NULL: that rank has none */
+} TdSumTable;
+
+/* Ranks by what they have: equal ones are in one class. */
+#define TD_RANKS_NO_CLASS G_MAXUINT
+typedef struct
+{
+  guint n; /* of tapes */
+  guint *classes;
+  guint n_classes;
+  gboolean *odd; /* not of the largest class; all where two are the largest */
+  gboolean has_majority;
+} TdRankVote;
+
+struct _TdRanks
+{
+  guint n_started, n;
+  TdRankTape *tapes; /* by rank */
+  GStringChunk *chunk;
+  GArray *findings;   /* TdRanksFinding */
+  GHashTable *rungs;  /* that some have not come to yet: TdRung itself as key */
+  GQueue order;       /* the same, oldest first */
+  GQueue *done;       /* the newest that all have left */
+  GHashTable *groups; /* by communicator: TdRankGroup */
+  guint64 primary;    /* the communicator of all ranks, 0: none yet */
+  guint64 n_waits[TD_TAPE_N_WAITS], n_means; /* over all tapes */
+  guint64 run_ns;                            /* the longest tape, from its first to its last */
+  guint64 n_calls;                           /* rungs that all have left */
+  guint n_steps; /* with updates of two ranks or more, which were compared */
+};
+
+/* ---- texts and findings: td-ranks-say.c ---- */
+
+/** Return the text of a string of a tape, the same pointer for the same text. */
+const char *td__ranks_text (TdRanks *self, guint place, guint32 id);
+/** Return "file:line", NULL: not known. Owner: the caller. */
+char *td__ranks_dup_site (const TdRanks *self, guint place, guint32 site);
+/** Return "rank 2", "ranks 0, 1 and 3" of the places that are set. Owner: the caller. */
+char *td__ranks_dup_names (const TdRanks *self, const gboolean *set);
+/** The same with "are" or "is" and so on behind it. Owner: the caller. */
+char *td__ranks_dup_names_do (const TdRanks *self, const gboolean *set, const char *one,
+                              const char *many);
+/** Vote: places whose values are equal are of one class. `classes` has n entries. */
+void td__rank_vote_init (TdRankVote *vote, const guint *classes, guint n);
+void td__rank_vote_clear (TdRankVote *vote);
+/** Add a finding; strings may be filled in afterwards. Owner: borrowed until the next. */
+TdRanksFinding *td__ranks_add (TdRanks *self, TdRanksCause cause, TdRanksLevel level,
+                               gint64 iteration, const gboolean *ranks);
+gboolean td__ranks_has (const TdRanks *self, TdRanksCause cause);
+/** Say when: "in iteration 41", or "by iteration 41 (16 is the last one before it on the
+ * tapes)". Owner: the caller. */
+char *td__ranks_dup_when (gint64 iteration, gint64 after);
+
+/* ---- reading: td-ranks-rows.c ---- */
+
+/** Copy an iteration of the tape. Owner: the caller. */
+TdRankIteration *td__rank_iteration_new (TdRanks *self, guint place, const TdTapeIteration *it);
+/** Load one by its number, with its operations. Owner: the caller. NULL: it is not there. */
+TdIteration *td__ranks_load (TdRanks *self, guint place, gint64 number);
+/** Take the next iterations that belong together. FALSE: there are no more. */
+gboolean td__ranks_next_row (TdRanks *self, TdRankRow *row);
+TdRankRow *td__rank_row_new (const TdRanks *self);
+void td__rank_row_clear (const TdRanks *self, TdRankRow *row);
+void td__rank_row_free (const TdRanks *self, TdRankRow *row);
+
+/* ---- sums side by side: td-ranks-sums.c ---- */
+TdSumTable *td__sum_table_new (TdRanks *self, const TdRankRow *row);
+void td__sum_table_free (TdSumTable *table);
+const TdTapeRankSum *td__sum_table_get (const TdSumTable *table, guint key, guint place);
+/** Put equal sums into classes; absent ones into none. Returns how many classes there are. */
+guint td__sum_table_classes (const TdSumTable *table, guint key, guint *classes);
+double td__rank_sum_number (const TdTapeRankSum *sum);
+
+/* ---- calls side by side: td-ranks-rungs.c ---- */
+void td__ranks_take_waits (TdRanks *self, guint place, const TdRankIteration *it);
+guint td__rung_hash (gconstpointer rung);
+gboolean td__rung_equal (gconstpointer a, gconstpointer b);
+/** Find calls that met others, or failed; only the first such is said. */
+void td__ranks_check_calls (TdRanks *self, const TdRung *rung);
+/** Say who has not come to a call, by place. */
+void td__ranks_list_missing (const TdRanks *self, const TdRung *rung, gboolean *missing);
+/** Hold all clocks against the first rank's by what meetings say. */
+void td__ranks_align_clocks (TdRanks *self);
+
+/** List the last calls that all have left, and those that ranks wait in. Owner: the caller; its
+ * rungs are borrowed. */
+GPtrArray *td__ranks_list_last (const TdRanks *self);
+/** Name the call. Owner: borrowed. */
+const char *td__rung_call (const TdRanks *self, const TdRung *rung);
+/** Write a rung as an object. */
+void td__rung_json (const TdRanks *self, const TdRung *rung, TdJson *json);
+
+/* ---- checks: one file each ---- */
+typedef struct TdRanksParting TdRanksParting;
+TdRanksParting *td__ranks_parting_new (const TdRanks *self);
+void td__ranks_parting_look (TdRanksParting *parting, TdRanks *self, const TdRankRow *row,
+                             const TdSumTable *table);
+void td__ranks_parting_free (TdRanksParting *parting);
+
+typedef struct TdRanksGradients TdRanksGradients;
+TdRanksGradients *td__ranks_gradients_new (const TdRanks *self);
+void td__ranks_gradients_look (TdRanksGradients *gradients, TdRanks *self, const TdRankRow *row,
+                               const TdSumTable *table);
+void td__ranks_gradients_end (TdRanksGradients *gradients, TdRanks *self);
+
+typedef struct TdRanksGraphs TdRanksGraphs;
+TdRanksGraphs *td__ranks_graphs_new (const TdRanks *self);
+void td__ranks_graphs_look (TdRanksGraphs *graphs, TdRanks *self, const TdRankRow *row,
+                            const TdSumTable *table);
+void td__ranks_graphs_end (TdRanksGraphs *graphs, TdRanks *self);
+
+/** What the whole run says: ends, hangs, devices, plain optimizers, stragglers. */
+void td__ranks_look_at_ends (TdRanks *self);
+void td__ranks_look_at_run (TdRanks *self);

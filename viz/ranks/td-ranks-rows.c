@@ -1,0 +1,220 @@
+/*
+ * The iterations of all tapes in one order: those that are of one step of the run together.
+ * Ranks may number them differently (one that evaluates alone has more), so they are put
+ * together by the calls that all ranks made in them, and by their numbers where there are none.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "td-ranks-private.h"
+
+void
+td__rank_iteration_free (TdRankIteration *self)
+{
+  g_free (self->waits);
+  g_free (self->sums);
+  g_free (self);
+}
+
+/* Which updates a structure has is looked up once. */
+static TdRankUpdates
+updates_of (TdRankTape *tape, const TdTapeIteration *it)
+{
+  TdRankUpdates found = { 0 }, *known = NULL;
+
+  if (it->structure != 0)
+    known = g_hash_table_lookup (tape->updates, GUINT_TO_POINTER (it->structure));
+  if (known)
+    return *known;
+  for (guint i = 0; i < it->n_events; i++)
+    if (it->events[i].phase == TD_TAPE_PHASE_UPDATE && found.n++ == 0)
+      {
+        found.site = it->events[i].site;
+        found.opdef = it->events[i].opdef;
+      }
+  if (it->structure != 0)
+    g_hash_table_insert (tape->updates, GUINT_TO_POINTER (it->structure),
+                         g_memdup2 (&found, sizeof found));
+  return found;
+}
+
+TdRankIteration *
+td__rank_iteration_new (TdRanks *self, guint place, const TdTapeIteration *it)
+{
+  TdRankIteration *copy = g_new0 (TdRankIteration, 1);
+  TdRankUpdates updates = updates_of (&self->tapes[place], it);
+
+  copy->number = (gint64)it->number;
+  copy->structure = it->structure;
+  copy->flags = it->flags;
+  copy->fingerprint = it->fingerprint;
+  copy->fingerprint_dims = it->fingerprint_dims;
+  copy->start_ns = it->start_ns;
+  copy->duration_ns = it->duration_ns;
+  copy->n_update_events = updates.n;
+  copy->update_site = updates.site;
+  copy->update_opdef = updates.opdef;
+  copy->n_waits = it->n_collectives;
+  copy->n_sums = it->n_rank_sums;
+  copy->waits = g_memdup2 (it->collectives, it->n_collectives * sizeof *it->collectives);
+  copy->sums = g_memdup2 (it->rank_sums, it->n_rank_sums * sizeof *it->rank_sums);
+  copy->is_partial = (it->flags & TD_TAPE_ITERATION_PARTIAL) != 0;
+  return copy;
+}
+
+TdIteration *
+td__ranks_load (TdRanks *self, guint place, gint64 number)
+{
+  TdRankTape *tape = &self->tapes[place];
+  char error[200];
+  const TdTapeIteration *it
+      = td_tape_iteration_load (tape->reader, (guint64)number, error, sizeof error);
+
+  return it ? td__iteration_new_from_handle (tape->handle, it) : NULL;
+}
+
+/* The next one that is whole; then the one that ran when the tape ended. */
+static void
+advance (TdRanks *self, guint place)
+{
+  TdRankTape *tape = &self->tapes[place];
+  TdTapeSummaries all = td_tape_reader_summaries (tape->reader);
+  const TdTapeIteration *it = NULL;
+  char error[200];
+
+  g_clear_pointer (&tape->now, td__rank_iteration_free);
+  while (!it && tape->next < all.n)
+    {
+      guint32 i = tape->next++;
+
+      if (td_tape_reader_stored (tape->reader, i))
+        it = td_tape_iteration_load_row (tape->reader, &all.rows[i], error, sizeof error);
+    }
+  if (!it && !tape->live_taken)
+    {
+      tape->live_taken = TRUE;
+      it = td_tape_reader_live (tape->reader);
+    }
+  if (!it)
+    return;
+  tape->now = td__rank_iteration_new (self, place, it);
+  td_tape_iteration_free (it);
+}
+
+/* The calls of all ranks that an iteration has, first and last; those before it are not its
+ * own. FALSE: it has none. */
+static gboolean
+find_calls (TdRanks *self, const TdRankIteration *it, guint64 *first, guint64 *last)
+{
+  gboolean found = FALSE;
+
+  for (guint i = 0; i < it->n_waits; i++)
+    {
+      const TdTapeCollective *w = &it->waits[i];
+
+      if (!(w->flags & TD_TAPE_COLLECTIVE_WHOLE) || w->wait != TD_TAPE_WAIT_MEET)
+        continue;
+      if (self->primary == 0)
+        self->primary = w->comm;
+      if (w->comm != self->primary || (w->flags & TD_TAPE_COLLECTIVE_BEFORE))
+        continue;
+      *first = found ? MIN (*first, w->seq) : w->seq;
+      *last = found ? MAX (*last, w->seq) : w->seq;
+      found = TRUE;
+    }
+  return found;
+}
+
+typedef struct
+{
+  gboolean here, calls;
+  gint64 number;
+  guint64 first, last;
+} Place;
+
+/* Which of the next iterations goes first: one without calls by its number, else by calls. */
+static gint
+find_lead (const TdRanks *self, const Place *places)
+{
+  gint lead = -1;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      if (!places[i].here)
+        continue;
+      if (lead < 0 || places[i].calls < places[lead].calls)
+        {
+          lead = (gint)i;
+          continue;
+        }
+      if (places[i].calls != places[lead].calls)
+        continue;
+      if (places[i].calls ? places[i].first < places[lead].first
+                          : places[i].number < places[lead].number)
+        lead = (gint)i;
+    }
+  return lead;
+}
+
+static gboolean
+goes_with (const Place *a, const Place *b)
+{
+  if (!a->here || a->calls != b->calls)
+    return FALSE;
+  return a->calls ? a->first <= b->last && b->first <= a->last : a->number == b->number;
+}
+
+gboolean
+td__ranks_next_row (TdRanks *self, TdRankRow *row)
+{
+  g_autofree Place *places = g_new0 (Place, self->n);
+  gint lead;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      TdRankTape *tape = &self->tapes[i];
+
+      if (!tape->now)
+        advance (self, i);
+      places[i].here = tape->now != NULL;
+      places[i].number = tape->now ? tape->now->number : -1;
+      places[i].calls
+          = tape->now && find_calls (self, tape->now, &places[i].first, &places[i].last);
+    }
+  lead = find_lead (self, places);
+  if (lead < 0)
+    return FALSE;
+  row->number = -1;
+  for (guint i = 0; i < self->n; i++)
+    {
+      if (!goes_with (&places[i], &places[lead]))
+        continue;
+      row->of[i] = g_steal_pointer (&self->tapes[i].now);
+      if (row->number < 0)
+        row->number = row->of[i]->number;
+    }
+  return TRUE;
+}
+
+TdRankRow *
+td__rank_row_new (const TdRanks *self)
+{
+  TdRankRow *row = g_new0 (TdRankRow, 1);
+
+  row->of = g_new0 (TdRankIteration *, self->n);
+  return row;
+}
+
+void
+td__rank_row_clear (const TdRanks *self, TdRankRow *row)
+{
+  for (guint i = 0; i < self->n; i++)
+    g_clear_pointer (&row->of[i], td__rank_iteration_free);
+}
+
+void
+td__rank_row_free (const TdRanks *self, TdRankRow *row)
+{
+  td__rank_row_clear (self, row);
+  g_free (row->of);
+  g_free (row);
+}

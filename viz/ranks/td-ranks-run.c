@@ -1,0 +1,224 @@
+/*
+ * What a run as a whole says: optimizers that never average, counts of updates, devices, and
+ * who is waited for.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "td-ranks-private.h"
+
+#define MANY_CALLS 10        /* from which on waiting says something */
+#define WAITING_SHARE 0.1    /* of the run, that another rank waits */
+#define STRAGGLER_SHARE 0.75 /* of all waiting, that is for one rank */
+
+/* ---- a plain optimizer ---- */
+
+/* A tape of an older recorder, or of another program's, does not say what ranks did together.
+ */
+static gboolean
+says_waits (const TdRankTape *tape)
+{
+  const TdTapeHeader *header = td_tape_reader_header (tape->reader);
+
+  return (header->major > 1 || header->minor >= 3)
+         && *td_tape_reader_info (tape->reader, "producer") == '\0';
+}
+
+/* What brings numbers of other ranks, in whatever way. */
+static gboolean
+exchange_anything (const TdRanks *self)
+{
+  return self->n_means > 0 || self->n_waits[TD_TAPE_WAIT_SUM] > 0
+         || self->n_waits[TD_TAPE_WAIT_GATHER] > 0 || self->n_waits[TD_TAPE_WAIT_EXCHANGE] > 0
+         || self->n_waits[TD_TAPE_WAIT_SEND] > 0 || self->n_waits[TD_TAPE_WAIT_RECEIVE] > 0;
+}
+
+static void
+look_for_plain_optimizer (TdRanks *self)
+{
+  g_autofree gboolean *plain = g_new0 (gboolean, self->n);
+  g_autofree char *names = NULL;
+  gint first = -1;
+  guint n = 0;
+  TdRanksFinding *f;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      if (!says_waits (&self->tapes[i]))
+        return;
+      plain[i] = self->tapes[i].open.n_updating > 0;
+      n += plain[i];
+      first = first < 0 && plain[i] ? (gint)i : first;
+    }
+  if (n < 2 || exchange_anything (self))
+    return;
+  names = td__ranks_dup_names (self, plain);
+  f = td__ranks_add (self, TD_RANKS_PLAIN, TD_RANKS_ERROR, self->tapes[first].first_update,
+                     plain);
+  f->site = td__ranks_dup_site (self, (guint)first, self->tapes[first].update_site);
+  f->sentence = g_strdup_printf (
+      "%s update their parameters by %s%s%s and never average: each trains a model of its own",
+      names,
+      td_tape_reader_op_name (self->tapes[first].reader, self->tapes[first].update_opdef),
+      f->site ? " at " : "", f->site ? f->site : "");
+  f->advice = g_strdup ("Make the optimizer with td_multi_node_optimizer_new");
+}
+
+/* ---- counts ---- */
+
+static gboolean
+is_whole (const TdRank *rank)
+{
+  return !rank->is_running && !rank->has_failed && rank->n_looked_at == rank->n_iterations;
+}
+
+static void
+look_at_counts (TdRanks *self)
+{
+  g_autofree guint *classes = g_new (guint, self->n);
+  g_autofree char *names = NULL;
+  GString *out;
+  TdRanksFinding *f;
+  TdRankVote vote;
+  guint n = 0;
+
+  for (guint i = 0; i < self->n; i++)
+    if (!is_whole (&self->tapes[i].open))
+      return;
+  for (guint i = 0; i < self->n; i++)
+    {
+      classes[i] = TD_RANKS_NO_CLASS;
+      for (guint j = 0; j < i; j++)
+        if (self->tapes[j].open.n_updating == self->tapes[i].open.n_updating)
+          classes[i] = classes[j];
+      if (classes[i] == TD_RANKS_NO_CLASS)
+        classes[i] = n++;
+    }
+  if (n < 2 || self->n_means == 0)
+    return;
+  td__rank_vote_init (&vote, classes, self->n);
+  names = td__ranks_dup_names (self, vote.odd);
+  out = g_string_new (names);
+  g_string_append (out, vote.has_majority ? " made another number of updates than the others: "
+                                          : " made different numbers of updates: ");
+  for (guint i = 0; i < self->n; i++)
+    g_string_append_printf (out, "%s%" G_GUINT64_FORMAT " on rank %u", i ? ", " : "",
+                            self->tapes[i].open.n_updating, self->tapes[i].open.rank);
+  f = td__ranks_add (self, TD_RANKS_UPDATES, TD_RANKS_ERROR, -1, vote.odd);
+  f->sentence = g_string_free (out, FALSE);
+  f->advice = g_strdup ("Give all ranks as many batches: td_scatter_dataset deals out equal "
+                        "lengths");
+  td__rank_vote_clear (&vote);
+}
+
+/* ---- devices ---- */
+
+/* Which device it is for sure: where that is not recorded, its name, which another process may
+ * use for another device. */
+static const char *
+device_of (const TdRankTape *tape, gboolean *sure)
+{
+  const char *uuid = td_tape_reader_info (tape->reader, "device.uuid");
+
+  *sure = *uuid != '\0';
+  return *sure ? uuid : tape->open.device;
+}
+
+static gboolean
+is_shared (const TdRankTape *a, const TdRankTape *b, gboolean *sure)
+{
+  gboolean sure_a, sure_b;
+  const char *x = device_of (a, &sure_a), *y = device_of (b, &sure_b);
+
+  *sure = sure_a && sure_b;
+  return g_str_has_prefix (a->open.device, "cuda") && g_str_has_prefix (b->open.device, "cuda")
+         && *a->open.host && g_str_equal (a->open.host, b->open.host) && sure_a == sure_b
+         && g_str_equal (x, y);
+}
+
+static void
+look_at_devices (TdRanks *self)
+{
+  for (guint a = 0; a < self->n; a++)
+    {
+      g_autofree gboolean *shares = g_new0 (gboolean, self->n);
+      g_autofree char *names = NULL;
+      gboolean sure = FALSE;
+      TdRanksFinding *f;
+      guint n = 0;
+
+      for (guint b = a + 1; b < self->n; b++)
+        n += shares[b] = is_shared (&self->tapes[a], &self->tapes[b], &sure);
+      if (n == 0)
+        continue;
+      shares[a] = TRUE;
+      is_shared (&self->tapes[a], &self->tapes[a], &sure);
+      names = td__ranks_dup_names (self, shares);
+      f = td__ranks_add (self, TD_RANKS_DEVICE, sure ? TD_RANKS_WARNING : TD_RANKS_NOTE, -1,
+                         shares);
+      f->sentence = g_strdup_printf (
+          "%s of %s share the device %s%s", names, self->tapes[a].open.host,
+          self->tapes[a].open.device,
+          sure ? "" : ", unless each was shown another one (CUDA_VISIBLE_DEVICES)");
+      f->advice = g_strdup ("Take the device by td_comm_intra_rank");
+      return;
+    }
+}
+
+/* ---- waiting ---- */
+
+static void
+look_for_straggler (TdRanks *self)
+{
+  guint64 all = 0;
+  guint most = 0;
+  g_autofree gboolean *set = g_new0 (gboolean, self->n);
+  char kept[TD_FORMAT_SIZE], run[TD_FORMAT_SIZE];
+  TdRanksFinding *f;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      all += self->tapes[i].open.kept_ns;
+      if (self->tapes[i].open.kept_ns > self->tapes[most].open.kept_ns)
+        most = i;
+    }
+  guint64 each = self->tapes[most].open.kept_ns / MAX (self->n - 1, 1);
+  if (self->n_calls < MANY_CALLS
+      || (double)self->tapes[most].open.kept_ns < STRAGGLER_SHARE * (double)all
+      || (double)each < WAITING_SHARE * (double)self->run_ns)
+    return;
+  set[most] = TRUE;
+  f = td__ranks_add (self, TD_RANKS_STRAGGLER, TD_RANKS_NOTE, -1, set);
+  f->sentence = g_strdup_printf ("rank %u is waited for most: each of the others waited %s for "
+                                 "it, of a run of %s",
+                                 self->tapes[most].open.rank, td_format_ns (kept, each),
+                                 td_format_ns (run, self->run_ns));
+}
+
+/* From the first iteration, or call, to the last. */
+static void
+find_length (TdRanks *self)
+{
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRankTape *tape = &self->tapes[i];
+      TdTapeSummaries all = td_tape_reader_summaries (tape->reader);
+
+      self->run_ns = MAX (self->run_ns, tape->last_wait_ns - tape->first_wait_ns);
+      if (all.n > 0)
+        self->run_ns
+            = MAX (self->run_ns, all.rows[all.n - 1].start_ns + all.rows[all.n - 1].duration_ns
+                                     - all.rows[0].start_ns);
+    }
+}
+
+void
+td__ranks_look_at_run (TdRanks *self)
+{
+  find_length (self);
+  look_for_plain_optimizer (self);
+  look_at_counts (self);
+  look_at_devices (self);
+  look_for_straggler (self);
+}

@@ -1,0 +1,362 @@
+/*
+ * Calls that ranks make together: each a rung, with who came when and who left. Rungs that all
+ * have left are done; those that are left over at the end say who waits for whom. What meetings
+ * say of clocks is gathered meanwhile.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "td-ranks-private.h"
+
+#define MOST_OPEN 4096 /* of tapes whose iterations are thinned differently */
+#define MOST_DONE 24   /* the ladder's last ones */
+
+guint
+td__rung_hash (gconstpointer data)
+{
+  const TdRung *rung = data;
+  guint64 h = rung->comm * 0x9e3779b97f4a7c15u ^ rung->seq;
+
+  return (guint)(h ^ h >> 32);
+}
+
+gboolean
+td__rung_equal (gconstpointer a, gconstpointer b)
+{
+  const TdRung *x = a, *y = b;
+
+  return x->comm == y->comm && x->seq == y->seq;
+}
+
+/* Letters are of two ranks, which count them each for itself. */
+static gboolean
+is_letter (const TdTapeCollective *w)
+{
+  return w->wait == TD_TAPE_WAIT_SEND || w->wait == TD_TAPE_WAIT_RECEIVE;
+}
+
+static void
+take_side (TdRanks *self, guint place, const TdRankIteration *it, const TdTapeCollective *w,
+           TdRungSide *side)
+{
+  guint64 end = w->start_ns + w->duration_ns;
+  gboolean waits = (w->flags & TD_TAPE_COLLECTIVE_WAITS) != 0;
+
+  if (!side->here)
+    {
+      side->here = TRUE;
+      side->iteration = it->number;
+      side->enter_ns = w->start_ns;
+      side->call = td__ranks_text (self, place, w->call);
+      side->site = w->site;
+      side->rank = (gint32)w->rank;
+    }
+  if (w->wait == TD_TAPE_WAIT_MEET)
+    {
+      side->meet_enter_ns = w->start_ns;
+      side->meet_leave_ns = end;
+      side->met = !waits;
+    }
+  side->peer = w->peer;
+  side->wait = w->wait;
+  side->flags |= w->flags;
+  side->bytes += w->bytes;
+  side->left = !waits;
+  side->leave_ns = waits ? w->start_ns : end;
+}
+
+static TdRung *
+rung_new (const TdRanks *self, const TdTapeCollective *w)
+{
+  TdRung *rung = g_malloc0 (sizeof *rung + self->n * sizeof *rung->sides);
+
+  rung->comm = w->comm;
+  rung->seq = w->seq;
+  rung->size = w->size;
+  rung->whole = (w->flags & TD_TAPE_COLLECTIVE_WHOLE) != 0;
+  return rung;
+}
+
+static gboolean
+all_left (const TdRanks *self, const TdRung *rung)
+{
+  if (rung->n_here < MIN (rung->size, self->n))
+    return FALSE;
+  for (guint i = 0; i < self->n; i++)
+    if (rung->sides[i].here && !rung->sides[i].left)
+      return FALSE;
+  return TRUE;
+}
+
+/* ---- who is in a communicator ---- */
+
+static void
+take_member (TdRanks *self, guint place, const TdTapeCollective *w)
+{
+  TdRankGroup *group = g_hash_table_lookup (self->groups, &w->comm);
+
+  if (w->size > 1u << 20 || w->rank >= w->size)
+    return;
+  if (!group)
+    {
+      group = g_new0 (TdRankGroup, 1);
+      group->size = w->size;
+      group->places = g_new (gint, w->size);
+      for (guint i = 0; i < w->size; i++)
+        group->places[i] = -1;
+      g_hash_table_insert (self->groups, g_memdup2 (&w->comm, sizeof w->comm), group);
+    }
+  if (w->rank < group->size)
+    group->places[w->rank] = (gint)place;
+}
+
+void
+td__ranks_list_missing (const TdRanks *self, const TdRung *rung, gboolean *missing)
+{
+  const TdRankGroup *group = g_hash_table_lookup (self->groups, &rung->comm);
+
+  for (guint i = 0; i < self->n; i++)
+    missing[i] = rung->whole && !rung->sides[i].here;
+  for (guint k = 0; !rung->whole && group && k < group->size; k++)
+    if (group->places[k] >= 0)
+      missing[group->places[k]] = !rung->sides[group->places[k]].here;
+}
+
+/* ---- clocks ---- */
+
+/* Nobody leaves a meeting before all have come: each of two ranks came before the other left.
+ */
+static void
+bound_clock (TdRankTape *tape, const TdRungSide *first, const TdRungSide *own)
+{
+  tape->least_offset
+      = MAX (tape->least_offset, (gint64)(first->meet_enter_ns - own->meet_leave_ns));
+  tape->most_offset
+      = MIN (tape->most_offset, (gint64)(first->meet_leave_ns - own->meet_enter_ns));
+}
+
+/* Where a meeting failed, somebody may have left it early. */
+static void
+take_meeting (TdRanks *self, const TdRung *rung)
+{
+  guint64 least = G_MAXUINT64, waited = 0;
+  gint last = -1;
+
+  for (guint i = 0; i < self->n; i++)
+    if (rung->sides[i].here
+        && (!rung->sides[i].met || (rung->sides[i].flags & TD_TAPE_COLLECTIVE_FAILED)))
+      return;
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRungSide *side = &rung->sides[i];
+      guint64 ns = side->meet_leave_ns - side->meet_enter_ns;
+
+      if (!side->here)
+        continue;
+      self->tapes[i].open.waited_ns += ns;
+      waited += ns;
+      if (ns < least)
+        {
+          least = ns;
+          last = (gint)i;
+        }
+      if (i > 0 && rung->sides[0].here)
+        bound_clock (&self->tapes[i], &rung->sides[0], side);
+    }
+  /* Who came last waited least, as long as a meeting takes by itself; the others that, too. */
+  if (last >= 0 && rung->n_here > 1)
+    self->tapes[last].open.kept_ns += waited - least * rung->n_here;
+}
+
+/* One machine has one such clock, which its tapes' beginnings were read from; names of machines
+ * may be the same by chance, so meetings have the last word. */
+static gboolean
+is_one_clock (const TdRankTape *first, const TdRankTape *tape, gint64 *offset)
+{
+  *offset = (gint64)(td_tape_reader_header (tape->reader)->mono_ns
+                     - td_tape_reader_header (first->reader)->mono_ns);
+  return *tape->open.host && g_str_equal (tape->open.host, first->open.host)
+         && *offset >= tape->least_offset && *offset <= tape->most_offset;
+}
+
+/* Clocks of two machines drift, so that of a long run no one offset may be within all bounds:
+ * then the middle is wrong by at most half of what they contradict each other. */
+void
+td__ranks_align_clocks (TdRanks *self)
+{
+  for (guint i = 0; i < self->n; i++)
+    {
+      TdRankTape *tape = &self->tapes[i];
+      gint64 offset, width;
+
+      tape->open.has_offset = TRUE;
+      tape->open.one_clock = i == 0 || is_one_clock (&self->tapes[0], tape, &offset);
+      if (tape->open.one_clock)
+        {
+          tape->open.offset_ns = i == 0 ? 0 : offset;
+          continue;
+        }
+      tape->open.has_offset = tape->least_offset != G_MININT64;
+      if (!tape->open.has_offset)
+        continue;
+      width = tape->most_offset - tape->least_offset;
+      tape->open.offset_ns = tape->least_offset + width / 2;
+      tape->open.error_ns = (guint64)(ABS (width) + 1) / 2;
+    }
+}
+
+/* ---- different calls ---- */
+
+/* "rank 0 in td_comm_bcast at a.c:3, ranks 1 and 2 in td_comm_allreduce at a.c:5". */
+static char *
+dup_calls (const TdRanks *self, const TdRung *rung)
+{
+  GString *out = g_string_new (NULL);
+  g_autofree gboolean *said = g_new0 (gboolean, self->n), *same = g_new0 (gboolean, self->n);
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      g_autofree char *site = NULL, *names = NULL;
+
+      if (!rung->sides[i].here || said[i])
+        continue;
+      site = td__ranks_dup_site (self, i, rung->sides[i].site);
+      for (guint j = 0; j < self->n; j++)
+        {
+          g_autofree char *other = td__ranks_dup_site (self, j, rung->sides[j].site);
+
+          same[j] = rung->sides[j].here && rung->sides[j].call == rung->sides[i].call
+                    && g_strcmp0 (site, other) == 0;
+          said[j] = said[j] || same[j];
+        }
+      names = td__ranks_dup_names (self, same);
+      g_string_append_printf (out, "%s%s in %s%s%s", out->len ? ", " : "", names,
+                              rung->sides[i].call, site ? " at " : "", site ? site : "");
+    }
+  return g_string_free (out, FALSE);
+}
+
+/* The first only: once ranks have parted, nothing fits. */
+void
+td__ranks_check_calls (TdRanks *self, const TdRung *rung)
+{
+  g_autofree guint *classes = g_new (guint, self->n);
+  TdRanksFinding *f;
+  TdRankVote vote;
+  gboolean failed = FALSE;
+  gint first = -1;
+  guint n = 0;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      classes[i] = TD_RANKS_NO_CLASS;
+      for (guint j = 0; rung->sides[i].here && j < i; j++)
+        if (rung->sides[j].here && rung->sides[j].call == rung->sides[i].call)
+          classes[i] = classes[j];
+      if (rung->sides[i].here && classes[i] == TD_RANKS_NO_CLASS)
+        classes[i] = n++;
+      failed = failed || (rung->sides[i].flags & TD_TAPE_COLLECTIVE_FAILED);
+      first = first < 0 && rung->sides[i].here ? (gint)i : first;
+    }
+  if ((n < 2 && !failed) || td__ranks_has (self, TD_RANKS_MISMATCH))
+    return;
+  td__rank_vote_init (&vote, classes, self->n);
+  for (guint i = 0; n < 2 && i < self->n; i++)
+    vote.odd[i] = rung->sides[i].here;
+  f = td__ranks_add (self, TD_RANKS_MISMATCH, TD_RANKS_ERROR, rung->sides[first].iteration,
+                     vote.odd);
+  for (guint i = 0; i < self->n && !f->site; i++)
+    if (vote.odd[i])
+      f->site = td__ranks_dup_site (self, i, rung->sides[i].site);
+  g_autofree char *calls = dup_calls (self, rung), *odd = td__ranks_dup_names (self, vote.odd);
+  f->sentence = g_strdup_printf (
+      "%s in call %" G_GUINT64_FORMAT " of iteration %" G_GINT64_FORMAT "%s: %s",
+      n < 2               ? "ranks failed together"
+      : vote.has_majority ? odd
+                          : "ranks met with different calls",
+      rung->seq, f->iteration,
+      n >= 2 && vote.has_majority ? ", is in another one than the others" : "", calls);
+  f->advice = g_strdup (n < 2 ? "The ranks' messages say what differs: shape, dtype, root, or "
+                                "one that could not take part"
+                              : "All ranks must make the same calls in the same order");
+  td__rank_vote_clear (&vote);
+}
+
+/* ---- taking them in ---- */
+
+static void
+finish (TdRanks *self, TdRung *rung)
+{
+  take_meeting (self, rung);
+  self->n_calls++;
+  g_hash_table_steal (self->rungs, rung);
+  g_queue_unlink (&self->order, &rung->link);
+  g_queue_push_tail (self->done, rung);
+  if (g_queue_get_length (self->done) > MOST_DONE)
+    g_free (g_queue_pop_head (self->done));
+}
+
+static TdRung *
+find_rung (TdRanks *self, const TdTapeCollective *w)
+{
+  TdRung wanted = { .comm = w->comm, .seq = w->seq };
+  TdRung *rung = g_hash_table_lookup (self->rungs, &wanted);
+
+  if (rung)
+    return rung;
+  rung = rung_new (self, w);
+  g_hash_table_add (self->rungs, rung);
+  rung->link.data = rung;
+  g_queue_push_tail_link (&self->order, &rung->link);
+  if (g_queue_get_length (&self->order) > MOST_OPEN)
+    g_hash_table_remove (self->rungs, g_queue_pop_head_link (&self->order)->data);
+  return rung;
+}
+
+/* A call ends where the next one begins. */
+static void
+end_call (TdRanks *self, TdRung *rung)
+{
+  if (!rung || !all_left (self, rung))
+    return;
+  td__ranks_check_calls (self, rung);
+  finish (self, rung);
+}
+
+void
+td__ranks_take_waits (TdRanks *self, guint place, const TdRankIteration *it)
+{
+  TdRankTape *tape = &self->tapes[place];
+  TdRung *rung = NULL;
+
+  for (guint i = 0; i < it->n_waits; i++)
+    {
+      const TdTapeCollective *w = &it->waits[i];
+
+      if (w->wait >= TD_TAPE_N_WAITS)
+        continue;
+      self->n_waits[w->wait]++;
+      if (!tape->has_last)
+        tape->first_wait_ns = w->start_ns;
+      tape->last_wait_ns = w->start_ns + w->duration_ns;
+      tape->last = *w;
+      tape->has_last = TRUE;
+      if (w->flags & TD_TAPE_COLLECTIVE_WAITS)
+        {
+          tape->stuck = *w;
+          tape->is_stuck = TRUE;
+          tape->stuck_iteration = it->number;
+        }
+      if (is_letter (w))
+        continue;
+      take_member (self, place, w);
+      if (!rung || rung->comm != w->comm || rung->seq != w->seq)
+        {
+          end_call (self, rung);
+          rung = find_rung (self, w);
+          rung->n_here += !rung->sides[place].here;
+        }
+      take_side (self, place, it, w, &rung->sides[place]);
+    }
+  end_call (self, rung);
+  tape->last_number = it->number;
+}

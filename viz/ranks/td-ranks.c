@@ -1,0 +1,359 @@
+/*
+ * Opening the tapes of a run: which files they are, and that they are of one run.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include <gio/gio.h>
+
+#include "td-ranks-private.h"
+#include "td-session.h"
+
+#define SUFFIX ".tdtape"
+
+static void
+clear_finding (gpointer data)
+{
+  TdRanksFinding *f = data;
+
+  g_free (f->ranks);
+  g_free (f->array);
+  g_free (f->site);
+  g_free (f->sentence);
+  g_free (f->advice);
+}
+
+static void
+free_group (gpointer data)
+{
+  TdRankGroup *group = data;
+
+  g_free (group->places);
+  g_free (group);
+}
+
+static void
+clear_tape (TdRankTape *tape)
+{
+  g_clear_pointer (&tape->now, td__rank_iteration_free);
+  g_clear_pointer (&tape->texts, g_ptr_array_unref);
+  g_clear_pointer (&tape->updates, g_hash_table_unref);
+  g_clear_pointer (&tape->handle, td__tape_handle_unref);
+  g_free (tape->own_path);
+  g_free (tape->open.end);
+}
+
+void
+td_ranks_free (TdRanks *self)
+{
+  for (guint i = 0; i < self->n; i++)
+    clear_tape (&self->tapes[i]);
+  g_free (self->tapes);
+  g_hash_table_unref (self->rungs);
+  g_queue_free_full (self->done, g_free);
+  g_hash_table_unref (self->groups);
+  g_array_unref (self->findings);
+  g_string_chunk_free (self->chunk);
+  g_free (self);
+}
+
+/* ---- which files ---- */
+
+static int
+by_text (gconstpointer a, gconstpointer b)
+{
+  return strcmp (*(char *const *)a, *(char *const *)b);
+}
+
+/* All tapes of a folder, or those whose names begin and end so with a number between. */
+static GPtrArray *
+list_folder (const char *folder, const char *begin, const char *end, GError **error)
+{
+  g_autoptr (GDir) dir = g_dir_open (folder, 0, error);
+  GPtrArray *paths;
+  const char *name;
+
+  if (!dir)
+    return NULL;
+  paths = g_ptr_array_new_with_free_func (g_free);
+  while ((name = g_dir_read_name (dir)))
+    {
+      gsize n = strlen (name), at = begin ? strlen (begin) : 0;
+
+      if (begin && (n <= at + strlen (end) || !g_str_has_prefix (name, begin)))
+        continue;
+      if (begin)
+        at += strspn (name + at, "0123456789");
+      if (begin ? strcmp (name + at, end) == 0 : g_str_has_suffix (name, SUFFIX))
+        g_ptr_array_add (paths, g_build_filename (folder, name, NULL));
+    }
+  g_ptr_array_sort (paths, by_text);
+  return paths;
+}
+
+/* "run-rank-0.tdtape" has siblings; another name has none. */
+static GPtrArray *
+list_siblings (const char *path, GError **error)
+{
+  g_autofree char *folder = g_path_get_dirname (path), *name = g_path_get_basename (path);
+  char *digits = g_strrstr (name, "rank-");
+  GPtrArray *paths;
+  g_autofree char *end = NULL;
+
+  if (digits && g_ascii_isdigit (digits[5]))
+    {
+      digits += 5;
+      end = g_strdup (digits + strspn (digits, "0123456789"));
+      *digits = '\0';
+      return list_folder (folder, name, end, error);
+    }
+  paths = g_ptr_array_new_with_free_func (g_free);
+  g_ptr_array_add (paths, g_strdup (path));
+  return paths;
+}
+
+static GPtrArray *
+list_tapes (const char *const *paths, guint n, GError **error)
+{
+  GPtrArray *all;
+
+  if (n == 1 && g_file_test (paths[0], G_FILE_TEST_IS_DIR))
+    return list_folder (paths[0], NULL, NULL, error);
+  if (n == 1)
+    return list_siblings (paths[0], error);
+  all = g_ptr_array_new_with_free_func (g_free);
+  for (guint i = 0; i < n; i++)
+    g_ptr_array_add (all, g_strdup (paths[i]));
+  return all;
+}
+
+/* ---- opening ---- */
+
+static gboolean G_GNUC_PRINTF (2, 3) fail (GError **error, const char *format, ...)
+{
+  va_list args;
+
+  va_start (args, format);
+  g_propagate_error (error,
+                     g_error_new_valist (G_IO_ERROR, G_IO_ERROR_INVALID_DATA, format, args));
+  va_end (args);
+  return FALSE;
+}
+
+static gboolean
+open_tape (TdRankTape *tape, const char *path, GError **error)
+{
+  const TdTapeHeader *header;
+
+  tape->handle = td__tape_handle_open (path, 0, error);
+  if (!tape->handle)
+    return FALSE;
+  tape->reader = tape->handle->reader;
+  td_tape_reader_skip_memory (tape->reader, true);
+  header = td_tape_reader_header (tape->reader);
+  tape->own_path = g_strdup (path);
+  tape->texts = g_ptr_array_new ();
+  tape->updates = g_hash_table_new_full (NULL, NULL, NULL, g_free);
+  tape->open.rank = header->rank;
+  tape->open.path = tape->own_path;
+  tape->open.host = td_tape_reader_info (tape->reader, "host");
+  tape->open.device = td_tape_reader_info (tape->reader, "device");
+  tape->open.pid = header->pid;
+  tape->open.n_iterations = td_tape_reader_thinning (tape->reader).n_iterations;
+  tape->last_number = tape->first_update = -1;
+  tape->least_offset = G_MININT64;
+  tape->most_offset = G_MAXINT64;
+  return TRUE;
+}
+
+/* A folder may have tapes of other programs beside those of the ranks. */
+static gboolean
+open_all (TdRanks *self, const GPtrArray *paths, gboolean is_folder, GError **error)
+{
+  for (guint i = 0; i < paths->len; i++)
+    {
+      TdRankTape *tape = &self->tapes[self->n];
+      const TdTapeHeader *header;
+
+      if (!open_tape (tape, g_ptr_array_index (paths, i), error))
+        return FALSE;
+      header = td_tape_reader_header (tape->reader);
+      if (is_folder && header->n_ranks < 2)
+        {
+          clear_tape (tape);
+          memset (tape, 0, sizeof *tape);
+          continue;
+        }
+      self->n++;
+      self->n_started = MAX (self->n_started, header->n_ranks);
+    }
+  return TRUE;
+}
+
+static int
+by_rank (const void *a, const void *b)
+{
+  const TdRankTape *x = a, *y = b;
+
+  return x->open.rank < y->open.rank ? -1 : x->open.rank > y->open.rank;
+}
+
+static gboolean
+check_all (const TdRanks *self, const char *what, GError **error)
+{
+  if (self->n == 0)
+    return fail (error, "%s: no tapes of ranks in it", what);
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRankTape *tape = &self->tapes[i];
+      guint n_ranks = td_tape_reader_header (tape->reader)->n_ranks;
+
+      if (n_ranks < 2)
+        return fail (error, "%s: a recording of one rank: there is nothing to compare it with",
+                     tape->own_path);
+      if (n_ranks != self->n_started)
+        return fail (error, "%s is of %u ranks, others are of %u: not of one run",
+                     tape->own_path, n_ranks, self->n_started);
+      if (i > 0 && self->tapes[i - 1].open.rank == tape->open.rank)
+        return fail (error, "%s and %s are both of rank %u: not of one run",
+                     self->tapes[i - 1].own_path, tape->own_path, tape->open.rank);
+      if (tape->open.rank >= n_ranks)
+        return fail (error, "%s: it is of rank %u of %u, which cannot be", tape->own_path,
+                     tape->open.rank, n_ranks);
+    }
+  if (self->n == 1)
+    return fail (error,
+                 "%s: the only tape here of a run of %u ranks: there is nothing to "
+                 "compare it with",
+                 self->tapes[0].own_path, self->n_started);
+  return TRUE;
+}
+
+TdRanks *
+td_ranks_open (const char *const *paths, guint n, GError **error)
+{
+  gboolean is_folder = n == 1 && g_file_test (paths[0], G_FILE_TEST_IS_DIR);
+  g_autoptr (GPtrArray) files = list_tapes (paths, n, error);
+  g_autoptr (TdRanks) self = NULL;
+
+  if (!files)
+    return NULL;
+  self = g_new0 (TdRanks, 1);
+  self->chunk = g_string_chunk_new (4096);
+  self->findings = g_array_new (FALSE, TRUE, sizeof (TdRanksFinding));
+  g_array_set_clear_func (self->findings, clear_finding);
+  self->rungs = g_hash_table_new_full (td__rung_hash, td__rung_equal, g_free, NULL);
+  self->done = g_queue_new ();
+  self->groups = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, free_group);
+  self->tapes = g_new0 (TdRankTape, files->len + 1);
+  if (!open_all (self, files, is_folder, error))
+    return NULL;
+  qsort (self->tapes, self->n, sizeof *self->tapes, by_rank);
+  if (!check_all (self, paths[0], error))
+    return NULL;
+  return g_steal_pointer (&self);
+}
+
+guint
+td_ranks_get_n_started (const TdRanks *self)
+{
+  return self->n_started;
+}
+
+guint
+td_ranks_get_n (const TdRanks *self)
+{
+  return self->n;
+}
+
+const TdRank *
+td_ranks_get (const TdRanks *self, guint i)
+{
+  return &self->tapes[i].open;
+}
+
+guint
+td_ranks_get_n_findings (const TdRanks *self)
+{
+  return self->findings->len;
+}
+
+const TdRanksFinding *
+td_ranks_get_finding (const TdRanks *self, guint i)
+{
+  return &g_array_index (self->findings, TdRanksFinding, i);
+}
+
+guint
+td_ranks_count_faults (const TdRanks *self)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < self->findings->len; i++)
+    n += td_ranks_get_finding (self, i)->level != TD_RANKS_NOTE;
+  return n;
+}
+
+/* ---- the scan ---- */
+
+static int
+by_weight (gconstpointer a, gconstpointer b)
+{
+  const TdRanksFinding *x = a, *y = b;
+
+  if (x->level != y->level)
+    return x->level > y->level ? -1 : 1;
+  if (x->iteration != y->iteration)
+    return (guint64)x->iteration < (guint64)y->iteration ? -1 : 1; /* of the run: last */
+  return x->cause < y->cause ? -1 : x->cause > y->cause;
+}
+
+/* Iterations outside any TD_ITERATION may have updates, too. */
+static void
+count (TdRankTape *tape, const TdRankIteration *it)
+{
+  tape->open.n_looked_at += !it->is_partial;
+  if (it->n_update_events == 0)
+    return;
+  tape->open.n_updating++;
+  if (tape->first_update >= 0)
+    return;
+  tape->first_update = it->number;
+  tape->update_site = it->update_site;
+  tape->update_opdef = it->update_opdef;
+}
+
+void
+td_ranks_look (TdRanks *self)
+{
+  TdRanksParting *parting = td__ranks_parting_new (self);
+  TdRanksGradients *gradients = td__ranks_gradients_new (self);
+  TdRanksGraphs *graphs = td__ranks_graphs_new (self);
+  TdRankRow *row = td__rank_row_new (self);
+
+  while (td__ranks_next_row (self, row))
+    {
+      TdSumTable *table = td__sum_table_new (self, row);
+
+      for (guint i = 0; i < self->n; i++)
+        if (row->of[i])
+          {
+            td__ranks_take_waits (self, i, row->of[i]);
+            count (&self->tapes[i], row->of[i]);
+          }
+      td__ranks_parting_look (parting, self, row, table);
+      td__ranks_gradients_look (gradients, self, row, table);
+      td__ranks_graphs_look (graphs, self, row, table);
+      td__sum_table_free (table);
+      td__rank_row_clear (self, row);
+    }
+  td__rank_row_free (self, row);
+  td__ranks_parting_free (parting);
+  td__ranks_gradients_end (gradients, self);
+  td__ranks_graphs_end (graphs, self);
+  td__ranks_align_clocks (self);
+  td__ranks_look_at_ends (self);
+  td__ranks_look_at_run (self);
+  g_array_sort (self->findings, by_weight);
+}
