@@ -86,7 +86,9 @@ is_left_out (const TdRanks *self, const TdSumTable *table)
         const TdTapeRankSum *s = td__sum_table_get (table, key, i);
 
         if (s && key_at (table, key)->kind == TD_TAPE_SUM_NUMBER)
-          scaled = scaled || strstr (key_at (table, key)->path, "scale") != NULL;
+          scaled
+              = scaled
+                || (strstr (key_at (table, key)->path, "scale") && td__rank_sum_number (s) > 1);
         if (s && key_at (table, key)->kind == TD_TAPE_SUM_PARAMETER && s->n_not_finite > 0)
           return FALSE;
       }

@@ -268,7 +268,24 @@ td__ranks_graphs_look (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row,
 
 /* ---- what differs ---- */
 
-/* "only rank 1 runs relu at model.c:12 (took the else branch ...)". Says whether backward
+/* "rank 1 took the branch at model.c:37 (...)": which way through the source the second rank
+ * went that the first did not. Owner: the caller; "" unknown. */
+static char *
+dup_way (const TdRanks *self, const TdDiff *diff, guint b, char **site)
+{
+  if (diff->cause.kind == TD_DIFF_CAUSE_NONE || !diff->cause.text || !*diff->cause.text)
+    return g_strdup ("");
+  if (*diff->cause.file)
+    {
+      g_autofree char *file = g_path_get_basename (diff->cause.file);
+
+      g_free (*site);
+      *site = g_strdup_printf ("%s:%u", file, diff->cause.line);
+    }
+  return g_strdup_printf ("rank %u %s, ", self->tapes[b].open.rank, diff->cause.text);
+}
+
+/* "of ranks 0 and 1 only rank 1 runs relu at model.c:12". Says whether backward
  * differs, too, and where. Owner: the caller. NULL: nothing can be said. */
 static char *
 dup_first_difference (TdRanks *self, guint a, guint b, const gint64 *numbers,
@@ -277,7 +294,7 @@ dup_first_difference (TdRanks *self, guint a, guint b, const gint64 *numbers,
   g_autoptr (TdIteration) x = td__ranks_load (self, a, numbers[a]),
                           y = td__ranks_load (self, b, numbers[b]);
   g_autoptr (TdDiff) diff = NULL;
-  g_autofree char *title = NULL, *at = NULL, *base = NULL;
+  g_autofree char *title = NULL, *at = NULL, *base = NULL, *way = NULL;
   const TdDiffPair *pair = NULL;
   guint side;
 
@@ -303,18 +320,19 @@ dup_first_difference (TdRanks *self, guint a, guint b, const gint64 *numbers,
   at = td_diff_dup_site (diff, pair, side);
   base = *at ? g_path_get_basename (at) : NULL;
   *site = g_strdup (base);
+  way = dup_way (self, diff, b, site);
   if (pair->kind == TD_DIFF_REMOVED || pair->kind == TD_DIFF_ADDED)
-    return g_strdup_printf ("of ranks %u and %u only rank %u runs %s%s%s",
+    return g_strdup_printf ("%sof ranks %u and %u only rank %u runs %s%s%s", way,
                             self->tapes[a].open.rank, self->tapes[b].open.rank,
                             self->tapes[side == TD_DIFF_A ? a : b].open.rank, title,
                             base ? " at " : "", base ? base : "");
   g_autofree char *what = td_diff_dup_what (diff, pair);
-  return g_strdup_printf ("between ranks %u and %u %s%s%s differs first (%s)",
+  return g_strdup_printf ("%sbetween ranks %u and %u %s%s%s differs first (%s)", way,
                           self->tapes[a].open.rank, self->tapes[b].open.rank, title,
                           base ? " at " : "", base ? base : "", what);
 }
 
-/* One rank that differs, and one that it differs from. */
+/* One rank that differs, `b`, and one that it differs from. */
 static gboolean
 choose_pair (const TdRanks *self, const guint *classes, const gboolean *odd, guint *a, guint *b)
 {
@@ -326,8 +344,8 @@ choose_pair (const TdRanks *self, const guint *classes, const gboolean *odd, gui
   for (guint i = 0; one >= 0 && i < self->n; i++)
     if (classes[i] != TD_RANKS_NO_CLASS && classes[i] != classes[one] && other < 0)
       other = (gint)i;
-  *a = (guint)MAX (MIN (one, other), 0);
-  *b = (guint)MAX (MAX (one, other), 0);
+  *a = (guint)MAX (other, 0);
+  *b = (guint)MAX (one, 0);
   return one >= 0 && other >= 0;
 }
 

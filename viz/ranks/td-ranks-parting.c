@@ -16,16 +16,15 @@ static const struct
 {
   guint8 kind;
   TdRanksCause cause;
-  const char *word, *many;
-  const char *advice;
+  const char *word, *advice;
 } links[] = {
-  { TD_TAPE_SUM_NUMBER, TD_RANKS_NUMBERS, "the optimizer's", "numbers of the optimizer",
+  { TD_TAPE_SUM_NUMBER, TD_RANKS_NUMBERS, "the optimizer's",
     "Set it on all ranks, or send rank 0's with td_comm_bcast_optimizer" },
-  { TD_TAPE_SUM_MEAN, TD_RANKS_MEANS, "the mean of the gradients of", "means",
+  { TD_TAPE_SUM_MEAN, TD_RANKS_MEANS, "the mean of the gradients of",
     "All ranks must get the same bits: the sum, or what was done to it, is not the same" },
-  { TD_TAPE_SUM_STATE, TD_RANKS_STATE, "the optimizer's state", "states of the optimizer",
+  { TD_TAPE_SUM_STATE, TD_RANKS_STATE, "the optimizer's state",
     "Load the optimizer on all ranks, or send rank 0's with td_comm_bcast_optimizer" },
-  { TD_TAPE_SUM_PARAMETER, TD_RANKS_PARAMETERS, "parameter", "parameters",
+  { TD_TAPE_SUM_PARAMETER, TD_RANKS_PARAMETERS, "parameter",
     "Give all ranks the same with td_comm_bcast_link, after the last one was written" },
 };
 #define N_LINKS G_N_ELEMENTS (links)
@@ -142,7 +141,7 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
   else if (links[link].kind == TD_TAPE_SUM_PARAMETER)
     why = dup_parameter_cause (p, odd, vote.has_majority);
   if (d->n > 1)
-    more = g_strdup_printf (" (and %u other %s)", d->n - 1, links[link].many);
+    more = g_strdup_printf (" (and %u more)", d->n - 1);
   f->sentence = g_strdup_printf ("%s %s %s: %s `%s`%s differs%s%s", odd,
                                  vote.has_majority             ? "parted"
                                  : vote.n_classes < f->n_ranks ? "parted into groups"

@@ -11,8 +11,6 @@
 
 /* ---- the ladder's end ---- */
 
-/* The last calls that all have left, and those in which ranks wait now. Owner: the caller; its
- * rungs are borrowed. */
 GPtrArray *
 td__ranks_list_last (const TdRanks *self)
 {
@@ -53,29 +51,32 @@ shows_ladder (const TdRanks *self)
   return td__ranks_has (self, TD_RANKS_HANG) || td__ranks_has (self, TD_RANKS_MISMATCH);
 }
 
+void
+td__rung_print (const TdRanks *self, const TdRung *rung, GString *out)
+{
+  g_autofree gboolean *missing = g_new (gboolean, self->n);
+
+  td__ranks_list_missing (self, rung, missing);
+  g_string_append_printf (out, "  %6" G_GUINT64_FORMAT " %-24s", rung->seq,
+                          td__rung_call (self, rung));
+  for (guint k = 0; k < self->n; k++)
+    g_string_append_printf (out, " %u:%s", self->tapes[k].open.rank,
+                            rung->sides[k].here ? rung->sides[k].left ? "left" : "waits"
+                            : missing[k]        ? "MISSING"
+                                                : "-");
+  g_string_append_c (out, '\n');
+}
+
 static void
 print_ladder (const TdRanks *self, GString *out)
 {
   g_autoptr (GPtrArray) rungs = td__ranks_list_last (self);
-  g_autofree gboolean *missing = g_new (gboolean, self->n);
 
   if (!shows_ladder (self) || rungs->len == 0)
     return;
   g_string_append (out, "\nLast calls:\n");
   for (guint i = 0; i < rungs->len; i++)
-    {
-      const TdRung *rung = g_ptr_array_index (rungs, i);
-
-      g_string_append_printf (out, "  %6" G_GUINT64_FORMAT " %-24s", rung->seq,
-                              td__rung_call (self, rung));
-      td__ranks_list_missing (self, rung, missing);
-      for (guint k = 0; k < self->n; k++)
-        g_string_append_printf (out, " %u:%s", self->tapes[k].open.rank,
-                                rung->sides[k].here ? rung->sides[k].left ? "left" : "waits"
-                                : missing[k]        ? "MISSING"
-                                                    : "-");
-      g_string_append_c (out, '\n');
-    }
+    td__rung_print (self, g_ptr_array_index (rungs, i), out);
 }
 
 /* ---- ranks ---- */
@@ -91,10 +92,11 @@ dup_clock (const TdRanks *self, guint i)
   if (!rank->has_offset)
     return g_strdup ("not known");
   td_format_ns (offset, (guint64)ABS (rank->offset_ns));
-  if (rank->one_clock)
+  if (rank->one_clock && rank->error_ns == 0)
     return g_strdup_printf ("%s%s, same clock", rank->offset_ns < 0 ? "−" : "+", offset);
-  return g_strdup_printf ("%s%s ± %s", rank->offset_ns < 0 ? "−" : "+", offset,
-                          td_format_ns (error, rank->error_ns));
+  return g_strdup_printf ("%s%s ± %s%s", rank->offset_ns < 0 ? "−" : "+", offset,
+                          td_format_ns (error, rank->error_ns),
+                          rank->one_clock ? ", same clock" : "");
 }
 
 #define COLUMNS 8

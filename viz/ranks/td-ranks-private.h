@@ -168,6 +168,8 @@ TdRankIteration *td__rank_iteration_new (TdRanks *self, guint place, const TdTap
 TdIteration *td__ranks_load (TdRanks *self, guint place, gint64 number);
 /** Take the next iterations that belong together. FALSE: there are no more. */
 gboolean td__ranks_next_row (TdRanks *self, TdRankRow *row);
+/** Begin with the first iterations again. */
+void td__ranks_rewind (TdRanks *self);
 TdRankRow *td__rank_row_new (const TdRanks *self);
 void td__rank_row_clear (const TdRanks *self, TdRankRow *row);
 void td__rank_row_free (const TdRanks *self, TdRankRow *row);
@@ -182,6 +184,8 @@ double td__rank_sum_number (const TdTapeRankSum *sum);
 
 /* ---- calls side by side: td-ranks-rungs.c ---- */
 void td__ranks_take_waits (TdRanks *self, guint place, const TdRankIteration *it);
+/** Build the rungs of one step only. Owner: the caller, with free functions. */
+GPtrArray *td__ranks_rungs_of (TdRanks *self, const TdRankRow *row);
 guint td__rung_hash (gconstpointer rung);
 gboolean td__rung_equal (gconstpointer a, gconstpointer b);
 /** Find calls that met others, or failed; only the first such is said. */
@@ -196,7 +200,8 @@ void td__ranks_align_clocks (TdRanks *self);
 GPtrArray *td__ranks_list_last (const TdRanks *self);
 /** Name the call. Owner: borrowed. */
 const char *td__rung_call (const TdRanks *self, const TdRung *rung);
-/** Write a rung as an object. */
+/** Write a rung as a line of text, or as an object. */
+void td__rung_print (const TdRanks *self, const TdRung *rung, GString *out);
 void td__rung_json (const TdRanks *self, const TdRung *rung, TdJson *json);
 
 /* ---- checks: one file each ---- */

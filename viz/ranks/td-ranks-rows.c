@@ -100,6 +100,17 @@ advance (TdRanks *self, guint place)
   td_tape_iteration_free (it);
 }
 
+void
+td__ranks_rewind (TdRanks *self)
+{
+  for (guint i = 0; i < self->n; i++)
+    {
+      self->tapes[i].next = 0;
+      self->tapes[i].live_taken = FALSE;
+      g_clear_pointer (&self->tapes[i].now, td__rank_iteration_free);
+    }
+}
+
 /* The calls of all ranks that an iteration has, first and last; those before it are not its
  * own. FALSE: it has none. */
 static gboolean

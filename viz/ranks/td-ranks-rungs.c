@@ -5,10 +5,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <string.h>
+
 #include "td-ranks-private.h"
 
-#define MOST_OPEN 4096 /* of tapes whose iterations are thinned differently */
-#define MOST_DONE 24   /* the ladder's last ones */
+#define MOST_OPEN 4096        /* of tapes whose iterations are thinned differently */
+#define MOST_DONE 24          /* the ladder's last ones */
+#define MOST_TICKS_NS 1000000 /* that counting ticks makes of one clock */
 
 guint
 td__rung_hash (gconstpointer data)
@@ -167,15 +170,22 @@ take_meeting (TdRanks *self, const TdRung *rung)
     self->tapes[last].open.kept_ns += waited - least * rung->n_here;
 }
 
-/* One machine has one such clock, which its tapes' beginnings were read from; names of machines
- * may be the same by chance, so meetings have the last word. */
+/* One machine has one such clock, which its tapes' beginnings were read from; times between are
+ * counted in ticks, whose length is not known as well. Names of machines may be the same by
+ * chance, so meetings have the last word: `error` is by how much they contradict. */
 static gboolean
-is_one_clock (const TdRankTape *first, const TdRankTape *tape, gint64 *offset)
+is_one_clock (const TdRankTape *first, const TdRankTape *tape, gint64 *offset, guint64 *error)
 {
+  gint64 away;
+
   *offset = (gint64)(td_tape_reader_header (tape->reader)->mono_ns
                      - td_tape_reader_header (first->reader)->mono_ns);
+  away = tape->least_offset == G_MININT64
+             ? 0
+             : MAX (tape->least_offset - *offset, *offset - tape->most_offset);
+  *error = (guint64)MAX (away, 0);
   return *tape->open.host && g_str_equal (tape->open.host, first->open.host)
-         && *offset >= tape->least_offset && *offset <= tape->most_offset;
+         && away <= MOST_TICKS_NS;
 }
 
 /* Clocks of two machines drift, so that of a long run no one offset may be within all bounds:
@@ -186,21 +196,22 @@ td__ranks_align_clocks (TdRanks *self)
   for (guint i = 0; i < self->n; i++)
     {
       TdRankTape *tape = &self->tapes[i];
-      gint64 offset, width;
+      TdRank *rank = &tape->open;
+      gint64 width;
 
-      tape->open.has_offset = TRUE;
-      tape->open.one_clock = i == 0 || is_one_clock (&self->tapes[0], tape, &offset);
-      if (tape->open.one_clock)
-        {
-          tape->open.offset_ns = i == 0 ? 0 : offset;
-          continue;
-        }
-      tape->open.has_offset = tape->least_offset != G_MININT64;
-      if (!tape->open.has_offset)
+      rank->has_offset = TRUE;
+      rank->one_clock
+          = i == 0 || is_one_clock (&self->tapes[0], tape, &rank->offset_ns, &rank->error_ns);
+      if (rank->one_clock)
+        continue;
+      rank->offset_ns = 0;
+      rank->error_ns = 0;
+      rank->has_offset = tape->least_offset != G_MININT64;
+      if (!rank->has_offset)
         continue;
       width = tape->most_offset - tape->least_offset;
-      tape->open.offset_ns = tape->least_offset + width / 2;
-      tape->open.error_ns = (guint64)(ABS (width) + 1) / 2;
+      rank->offset_ns = tape->least_offset + width / 2;
+      rank->error_ns = (guint64)(ABS (width) + 1) / 2;
     }
 }
 
@@ -235,6 +246,29 @@ dup_calls (const TdRanks *self, const TdRung *rung)
   return g_string_free (out, FALSE);
 }
 
+/* What the engine said of it, which is the same on all: behind who says it. Owner: the caller.
+ * NULL: nothing. */
+static char *
+dup_error (const TdRanks *self, const TdRung *rung)
+{
+  for (guint i = 0; i < self->n; i++)
+    for (guint k = 0;
+         rung->sides[i].here && k < td_tape_reader_n_notices (self->tapes[i].reader); k++)
+      {
+        const TdTapeNotice *notice = td_tape_reader_notice (self->tapes[i].reader, k);
+        const char *text = td_tape_reader_string (self->tapes[i].reader, notice->text);
+        g_autofree char *begin = NULL;
+
+        if (notice->kind != TD_TAPE_NOTICE_ERROR
+            || (gint64)notice->iteration != rung->sides[i].iteration || *text == '\0')
+          continue;
+        begin = g_strdup_printf ("%s: rank %d of %u: ", rung->sides[i].call,
+                                 rung->sides[i].rank, rung->size);
+        return g_strdup (g_str_has_prefix (text, begin) ? text + strlen (begin) : text);
+      }
+  return NULL;
+}
+
 /* The first only: once ranks have parted, nothing fits. */
 void
 td__ranks_check_calls (TdRanks *self, const TdRung *rung)
@@ -267,16 +301,23 @@ td__ranks_check_calls (TdRanks *self, const TdRung *rung)
   for (guint i = 0; i < self->n && !f->site; i++)
     if (vote.odd[i])
       f->site = td__ranks_dup_site (self, i, rung->sides[i].site);
-  g_autofree char *calls = dup_calls (self, rung), *odd = td__ranks_dup_names (self, vote.odd);
-  f->sentence = g_strdup_printf (
-      "%s in call %" G_GUINT64_FORMAT " of iteration %" G_GINT64_FORMAT "%s: %s",
-      n < 2               ? "ranks failed together"
-      : vote.has_majority ? odd
-                          : "ranks met with different calls",
-      rung->seq, f->iteration,
-      n >= 2 && vote.has_majority ? ", is in another one than the others" : "", calls);
-  f->advice = g_strdup (n < 2 ? "The ranks' messages say what differs: shape, dtype, root, or "
-                                "one that could not take part"
+  g_autofree char *calls = dup_calls (self, rung), *odd = NULL, *why = NULL;
+  odd = td__ranks_dup_names_do (self, vote.odd, " is", " are");
+  if (n < 2)
+    {
+      why = dup_error (self, rung);
+      f->sentence = g_strdup_printf (
+          "call %" G_GUINT64_FORMAT
+          " failed on all that were in it, in iteration %" G_GINT64_FORMAT ": %s%s%s",
+          rung->seq, f->iteration, calls, why ? "; " : "", why ? why : "");
+    }
+  else
+    f->sentence = g_strdup_printf (
+        "%s in %s in iteration %" G_GINT64_FORMAT " (call %" G_GUINT64_FORMAT "): %s", odd,
+        vote.has_majority ? "another call than the others" : "different calls", f->iteration,
+        rung->seq, calls);
+  f->advice = g_strdup (n < 2 ? "All ranks must make it with the same shape, dtype, root and "
+                                "settings, and be able to"
                               : "All ranks must make the same calls in the same order");
   td__rank_vote_clear (&vote);
 }
@@ -359,4 +400,31 @@ td__ranks_take_waits (TdRanks *self, guint place, const TdRankIteration *it)
     }
   end_call (self, rung);
   tape->last_number = it->number;
+}
+
+GPtrArray *
+td__ranks_rungs_of (TdRanks *self, const TdRankRow *row)
+{
+  GPtrArray *rungs = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (GHashTable) by_call = g_hash_table_new (td__rung_hash, td__rung_equal);
+
+  for (guint i = 0; i < self->n; i++)
+    for (guint k = 0; row->of[i] && k < row->of[i]->n_waits; k++)
+      {
+        const TdTapeCollective *w = &row->of[i]->waits[k];
+        TdRung wanted = { .comm = w->comm, .seq = w->seq }, *rung;
+
+        if (is_letter (w) || w->wait >= TD_TAPE_N_WAITS)
+          continue;
+        rung = g_hash_table_lookup (by_call, &wanted);
+        if (!rung)
+          {
+            rung = rung_new (self, w);
+            g_ptr_array_add (rungs, rung);
+            g_hash_table_add (by_call, rung);
+          }
+        rung->n_here += !rung->sides[i].here;
+        take_side (self, i, row->of[i], w, &rung->sides[i]);
+      }
+  return rungs;
 }

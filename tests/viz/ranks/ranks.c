@@ -275,12 +275,16 @@ nan__without_statistics_says_so (void **state)
 }
 
 /* An optimizer with loss scaling leaves such an update out: parameters stay finite. */
+static gboolean scaled; /* by 1024 */
+
 static void
 overflow_scale (PlantedStep *step)
 {
   TdTapeRankSum scale = *planted_sum (step, TD_TAPE_SUM_NUMBER, "lr");
+  const double by = scaled ? 1024 : 1;
 
-  scale.path = td_tape_writer_string (step->w, "loss_scale");
+  memcpy (&scale.sum[0], &by, sizeof by);
+  scale.path = td_tape_writer_string (step->w, "loss scale");
   step->sums[step->n_sums++] = scale;
   if (step->iteration == 1 && step->rank == 0)
     {
@@ -292,9 +296,14 @@ overflow_scale (PlantedStep *step)
 static void
 nan__that_loss_scaling_leaves_out_is_a_note (void **state)
 {
-  g_autoptr (TdRanks) ranks = planted_look_at (overflow_scale);
+  g_autoptr (TdRanks) with = NULL, without = NULL;
 
-  planted_assert_found (ranks, TD_RANKS_NOT_FINITE, TD_RANKS_NOTE, 1);
+  scaled = TRUE;
+  with = planted_look_at (overflow_scale);
+  planted_assert_found (with, TD_RANKS_NOT_FINITE, TD_RANKS_NOTE, 1);
+  scaled = FALSE;
+  without = planted_look_at (overflow_scale);
+  planted_assert_found (without, TD_RANKS_NOT_FINITE, TD_RANKS_ERROR, 1);
 }
 
 static void

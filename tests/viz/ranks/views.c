@@ -1,0 +1,174 @@
+/* What the views of a step say: of lanes, of the ladder and of the matrix.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <string.h>
+
+#include "planted-ranks.h"
+#include "ranks/td-ranks-views.h"
+#include "td-test.h"
+
+static TdRanksStep *
+step_of (TdRanks *ranks, gint64 iteration)
+{
+  g_autoptr (GError) error = NULL;
+  TdRanksStep *step = td_ranks_step_new (ranks, iteration, &error);
+
+  if (!step)
+    fail_msg ("%s", error->message);
+  return step;
+}
+
+/* What is in a picture: its primitives, and behind them what its places say. */
+static char *
+dump (TdScene *scene)
+{
+  g_autoptr (GHashTable) said = g_hash_table_new (NULL, NULL);
+  g_autofree char *primitives = td_scene_dump (scene);
+  GString *out = g_string_new (primitives);
+
+  for (double y = 1; y < td_scene_height (scene); y += 4)
+    for (double x = 1; x < td_scene_width (scene); x += 2)
+      {
+        TdSceneHit hit;
+
+        if (td_scene_hit (scene, x, y, 0, &hit) && hit.tooltip
+            && g_hash_table_add (said, (gpointer)hit.tooltip))
+          g_string_append_printf (out, "%s\n", hit.tooltip);
+      }
+  td_scene_unref (scene);
+  return g_string_free (out, FALSE);
+}
+
+static const TdPanelView view = { .event = -1, .head = -1 };
+
+static void
+part (PlantedStep *step)
+{
+  if (step->rank == 2 && step->iteration >= 3)
+    planted_sum (step, TD_TAPE_SUM_PARAMETER, "l2/W")->sum[0] ^= 1;
+  if (step->rank == 1 && step->iteration == 3)
+    planted_sum (step, TD_TAPE_SUM_GRADIENT, "l1/W")->flags = TD_TAPE_SUM_ABSENT;
+}
+
+static void
+matrix__marks_the_odd_rank_and_what_is_not_there (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (part);
+  g_autoptr (TdRanksStep) step = step_of (ranks, -1), before = step_of (ranks, 2);
+  g_autofree char *text = td_ranks_matrix_print (step, "text"),
+                  *json = td_ranks_matrix_print (step, "json"),
+                  *well = td_ranks_matrix_print (before, "text"),
+                  *picture = dump (td_ranks_matrix_scene (step, &view)),
+                  *well_picture = dump (td_ranks_matrix_scene (before, &view));
+
+  assert_int_equal (td_ranks_step_get_number (step), 3); /* of the first finding */
+  assert_contains (text, "! l2/W                             A A B! A\n");
+  assert_contains (text, "  l1/W                             A none B C\n");
+  assert_contains (json, "\"odd\"");
+  assert_contains (picture, "l2/W on rank 2: differs");
+  assert_contains (picture, "l2/W on rank 1: as most ranks have it");
+  assert_contains (picture, "l1/W on rank 1: not there");
+  assert_not_contains (well, "!  ");
+  assert_contains (well, "  l2/W                             A A A A\n");
+  assert_not_contains (well_picture, "differs");
+}
+
+static void
+wait_for_rank_2 (PlantedStep *step)
+{
+  if (step->iteration != 5)
+    return;
+  step->is_left_out = step->rank == 2;
+  step->is_live = TRUE;
+  step->n_sums = 0;
+  step->n_waits = 1;
+  step->waits[0].duration_ns = 0;
+  step->waits[0].flags |= TD_TAPE_COLLECTIVE_WAITS;
+}
+
+static TdRanks *
+look_at_hang (void)
+{
+  PlantedRun run = { .plant = wait_for_rank_2 };
+
+  for (guint r = 0; r < 4; r++)
+    run.end[r] = (TdTapeEnd){ .status = -1, .signal = r == 2 ? SIGKILL : SIGTERM };
+  return planted_look (&run);
+}
+
+static void
+ladder__has_a_dashed_rung_for_the_rank_that_is_missing (void **state)
+{
+  g_autoptr (TdRanks) ranks = look_at_hang ();
+  g_autoptr (TdRanksStep) step = step_of (ranks, -1), well = step_of (ranks, 2);
+  g_autofree char *text = td_ranks_ladder_print (step, "text"),
+                  *json = td_ranks_ladder_print (step, "json"),
+                  *picture = dump (td_ranks_ladder_scene (step, &view)),
+                  *of_step = td_ranks_ladder_print (well, "text"),
+                  *well_picture = dump (td_ranks_ladder_scene (well, &view));
+
+  assert_contains (text, "0:waits 1:waits 2:MISSING 3:waits");
+  assert_contains (json, "\"state\": \"missing\"");
+  assert_contains (picture, "rank 2 never came");
+  assert_contains (picture, "rank 0 waits in td_opt_update at model.c:30");
+  assert_contains (picture, "dashed");
+  assert_string_equal (of_step,
+                       "       3 td_opt_update            0:left 1:left 2:left 3:left\n");
+  assert_not_contains (well_picture, "dashed");
+}
+
+static void
+lanes__are_on_one_clock (void **state)
+{
+  PlantedRun run = { .start_ns = { 0, 7000000 }, .late_ns = { 0, 200000 }, .n_ranks = 2 };
+  g_autoptr (TdRanks) ranks = planted_look (&run);
+  g_autoptr (TdRanksStep) step = step_of (ranks, 4);
+  g_autofree char *text = td_ranks_lanes_print (step, "text"),
+                  *out = td_ranks_lanes_print (step, "json"),
+                  *picture = dump (td_ranks_lanes_scene (step, &view));
+
+  /* Meetings of step 4 begin at 54 ms of the run, rank 1's 201 us later; it waits 4.3 us. */
+  assert_contains (text, "waits for others 205 µs");
+  assert_contains (text, "waits for others 4.30 µs");
+  assert_contains (text, "transfers 9.00 µs");
+  assert_contains (out, "\"start_ns\": 54000000");
+  assert_contains (out, "\"start_ns\": 54201000");
+  assert_contains (picture, "rank 0: waits for others in td_opt_update at model.c:30, 205 µs");
+}
+
+static void
+lanes__of_a_rank_that_is_not_there_say_so (void **state)
+{
+  g_autoptr (TdRanks) ranks = look_at_hang ();
+  g_autoptr (TdRanksStep) step = step_of (ranks, 5);
+  g_autofree char *text = td_ranks_lanes_print (step, "text"),
+                  *picture = dump (td_ranks_lanes_scene (step, &view));
+
+  assert_contains (text, "rank 2: not on its tape");
+  assert_contains (picture, "and never left");
+}
+
+static void
+step__that_no_tape_has_is_an_error (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (NULL);
+  g_autoptr (GError) error = NULL;
+
+  assert_null (td_ranks_step_new (ranks, 77, &error));
+  assert_contains (error->message, "iteration 77 is whole on no tape");
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (matrix__marks_the_odd_rank_and_what_is_not_there),
+    td_test (ladder__has_a_dashed_rung_for_the_rank_that_is_missing),
+    td_test (lanes__are_on_one_clock),
+    td_test (lanes__of_a_rank_that_is_not_there_say_so),
+    td_test (step__that_no_tape_has_is_an_error),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
