@@ -72,17 +72,30 @@ dup_wait (const TdRanks *self, guint place, const TdTapeCollective *w)
   g_autofree char *peer
       = way && w->peer >= 0 ? g_strdup_printf ("%srank %d", way, w->peer) : NULL;
 
-  return g_strdup_printf ("%s%s%s%s", *call ? call : td_tape_wait_name (w->wait),
-                          peer ? peer : "", site ? " at " : "", site ? site : "");
+  g_autofree char *part
+      = !way && w->size < self->n_started ? g_strdup_printf (" of %u ranks", w->size) : NULL;
+
+  return g_strdup_printf ("%s%s%s%s%s", *call ? call : td_tape_wait_name (w->wait),
+                          part ? part : "", peer ? peer : "", site ? " at " : "",
+                          site ? site : "");
 }
 
-/* "was killed by SIGKILL in iteration 17, in linear at train.c:22". */
+static gboolean
+is_told_to_end (const TdRankTape *tape)
+{
+  const TdTapeEnd *end = td_tape_reader_end (tape->reader);
+
+  return end && (end->signal == SIGTERM || end->signal == SIGINT);
+}
+
+/* "was killed by SIGKILL in iteration 17, in linear at train.c:22". One that was told to end
+ * did something else until then. */
 static char *
 dup_last (const TdRanks *self, guint place)
 {
   const TdRankTape *tape = &self->tapes[place];
   const TdTapeEnd *end = td_tape_reader_end (tape->reader);
-  GString *out = g_string_new (tape->open.end);
+  GString *out = g_string_new (is_told_to_end (tape) ? "was" : tape->open.end);
   gint64 iteration = end && end->last_op ? (gint64)end->iteration : tape->last_number;
 
   if (iteration >= 0)
@@ -101,6 +114,8 @@ dup_last (const TdRanks *self, guint place)
 
       g_string_append_printf (out, "; its last call was %s", wait);
     }
+  if (is_told_to_end (tape))
+    g_string_append_printf (out, ", until it %s", tape->open.end);
   return g_string_free (out, FALSE);
 }
 
@@ -248,14 +263,6 @@ look_at_waiting (TdRanks *self)
 }
 
 /* ---- failing ---- */
-
-static gboolean
-is_told_to_end (const TdRankTape *tape)
-{
-  const TdTapeEnd *end = td_tape_reader_end (tape->reader);
-
-  return end && (end->signal == SIGTERM || end->signal == SIGINT);
-}
 
 /* One that failed takes the others along: they are ended, or fail in the same call. */
 static void

@@ -7,6 +7,7 @@
 
 #include "td-ranks-private.h"
 
+#define MOST_MISSING 16
 #define LADDER 8 /* calls before the one that ranks wait in */
 
 /* ---- the ladder's end ---- */
@@ -142,6 +143,22 @@ is_here (const TdRanks *self, guint rank)
   return FALSE;
 }
 
+/* The first of them: of a thousand ranks it is clear then. */
+static void
+print_missing (const TdRanks *self, GString *out)
+{
+  guint n = 0;
+
+  g_string_append (out, "No tape here of ");
+  g_string_append (out, td_plural (self->n_started - self->n, "rank", "ranks"));
+  for (guint rank = 0; rank < self->n_started && n < MOST_MISSING; rank++)
+    if (!is_here (self, rank))
+      g_string_append_printf (out, "%s %u", n++ ? "," : "", rank);
+  if (self->n_started - self->n > n)
+    g_string_append_printf (out, " and %u more", self->n_started - self->n - n);
+  g_string_append_c (out, '\n');
+}
+
 static void
 print_ranks (const TdRanks *self, GString *out)
 {
@@ -158,9 +175,8 @@ print_ranks (const TdRanks *self, GString *out)
     print_row (out, cells + i * COLUMNS, widths);
   for (guint i = 0; i < (self->n + 1) * COLUMNS; i++)
     g_free (cells[i]);
-  for (guint rank = 0; rank < self->n_started; rank++)
-    if (!is_here (self, rank))
-      g_string_append_printf (out, "%-*u  no tape here\n", (int)widths[0], rank);
+  if (self->n < self->n_started)
+    print_missing (self, out);
 }
 
 /* What was thinned was not compared, which is not to say that it was equal. */

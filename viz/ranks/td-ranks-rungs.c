@@ -97,7 +97,7 @@ take_member (TdRanks *self, guint place, const TdTapeCollective *w)
 {
   TdRankGroup *group = g_hash_table_lookup (self->groups, &w->comm);
 
-  if (w->size > 1u << 20 || w->rank >= w->size)
+  if (w->size > self->n_started || w->rank >= w->size)
     return;
   if (!group)
     {
@@ -381,10 +381,10 @@ td__ranks_take_waits (TdRanks *self, guint place, const TdRankIteration *it)
       tape->last_wait_ns = w->start_ns + w->duration_ns;
       tape->last = *w;
       tape->has_last = TRUE;
-      if (w->flags & TD_TAPE_COLLECTIVE_WAITS)
+      tape->is_stuck = (w->flags & TD_TAPE_COLLECTIVE_WAITS) != 0;
+      if (tape->is_stuck)
         {
           tape->stuck = *w;
-          tape->is_stuck = TRUE;
           tape->stuck_iteration = it->number;
         }
       if (is_letter (w))

@@ -11,6 +11,7 @@
 #include "td-session.h"
 
 #define SUFFIX ".tdtape"
+#define MOST_RANKS 65536 /* more are a mistake on a tape */
 
 static void
 clear_finding (gpointer data)
@@ -218,7 +219,7 @@ check_all (const TdRanks *self, const char *what, GError **error)
       if (i > 0 && self->tapes[i - 1].open.rank == tape->open.rank)
         return fail (error, "%s and %s are both of rank %u: not of one run",
                      self->tapes[i - 1].own_path, tape->own_path, tape->open.rank);
-      if (tape->open.rank >= n_ranks)
+      if (tape->open.rank >= n_ranks || n_ranks > MOST_RANKS)
         return fail (error, "%s: it is of rank %u of %u, which cannot be", tape->own_path,
                      tape->open.rank, n_ranks);
     }

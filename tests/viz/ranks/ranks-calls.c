@@ -232,6 +232,21 @@ hang__names_who_waits_and_who_never_came (void **state)
   assert_contains (text, " 0:left 1:left 2:left 3:left");
 }
 
+static void
+hang__of_a_rank_that_did_something_else_is_no_death (void **state)
+{
+  PlantedRun run = { 0 };
+  g_autoptr (TdRanks) ranks = NULL;
+  const TdRanksFinding *f;
+
+  plan_hang (&run);
+  run.end[2] = (TdTapeEnd){ .status = -1, .signal = SIGTERM, .last_op = 1, .iteration = 5 };
+  ranks = planted_look (&run);
+  f = planted_assert_found (ranks, TD_RANKS_HANG, TD_RANKS_ERROR, 5);
+  assert_contains (f->sentence, "rank 2 never came: it was in iteration 5, after relu at "
+                                "model.c:12, until it was killed by SIGTERM");
+}
+
 /* Ended by the user while all of them waited together: nobody was missing. */
 static void
 all_wait (PlantedStep *step)
@@ -469,7 +484,7 @@ files__that_are_missing_are_said (void **state)
 
   planted_assert_nothing (ranks);
   assert_int_equal (td_ranks_get_n_started (ranks), 4);
-  assert_contains (text, "1     no tape here");
+  assert_contains (text, "No tape here of rank 1\n");
   assert_contains (json, "\"missing\"");
 }
 
@@ -486,6 +501,7 @@ main (void)
     td_test (data__that_two_ranks_share_is_told_by_their_inputs),
     td_test (calls__that_met_others_are_told_with_both_places),
     td_test (hang__names_who_waits_and_who_never_came),
+    td_test (hang__of_a_rank_that_did_something_else_is_no_death),
     td_test (hang__is_none_where_all_have_come),
     td_test (hang__of_ranks_that_wait_for_each_other_names_both_calls),
     td_test (death__of_one_rank_is_told_without_those_it_took_along),
