@@ -102,7 +102,8 @@ td_rank_watch_reason (const TdRankWatch *w, char *text, size_t size)
 {
   const int culprit = td__where_culprit (&w->where);
 
-  if (w->where.pages == NULL || !atomic_load (&own_page (w)->told) || culprit < 0)
+  if (w->where.pages == NULL || !atomic_load (&own_page (w)->told) || culprit < 0
+      || atomic_load (&td__where_page (&w->where, culprit)->n_findings) > 0)
     return false;
   td__where_describe (&w->where, culprit, text, size);
   return true;

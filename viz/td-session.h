@@ -170,8 +170,9 @@ typedef struct
   gboolean is_error;
   gboolean is_loss; /* the tape holds less than the program did */
   gint64 iteration;
-  gint event;       /* that it is about, of the iteration as it is on the tape; -1: none */
-  const char *text; /* one line */
+  gint event;            /* that it is about, of the iteration as it is on the tape; -1: none */
+  const char *text;      /* one line */
+  gboolean is_of_others; /* not of this program: a rank does not come, or has died */
 } TdNotice;
 guint td_session_get_n_notices (TdSession *self);
 const TdNotice *td_session_get_notice (TdSession *self, guint i);

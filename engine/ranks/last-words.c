@@ -63,14 +63,15 @@ put_reason (Line *l)
     return false;
   put (l, ": rank ");
   put_number (l, (uint64_t)r);
-  if (!atomic_load (&page->ended))
-    put (l, atomic_load (&page->n_findings) > 0 ? " has said why" : " has died");
-  else if (page->signal != 0)
-    put (l, " was ended by signal ");
+  if (atomic_load (&page->n_findings) > 0)
+    put (l, " has waited in vain, and said for whom");
+  else if (!atomic_load (&page->ended))
+    put (l, " has died");
   else
-    put (l, " has ended with status ");
-  if (atomic_load (&page->ended))
-    put_number (l, (uint64_t)(page->signal != 0 ? page->signal : page->status));
+    {
+      put (l, page->signal != 0 ? " was ended by signal " : " has ended with status ");
+      put_number (l, (uint64_t)(page->signal != 0 ? page->signal : page->status));
+    }
   return true;
 }
 

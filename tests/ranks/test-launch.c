@@ -5,12 +5,14 @@
 #include "td-test.h"
 #include "mpi-here.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+static char tapedeck_path[PATH_MAX], model_path[PATH_MAX];
 static const char *tapedeck, *model;
 
 /* A program that prints and ends; its last argument is the rank that ends with 5. */
@@ -361,22 +363,39 @@ programs__that_differ_are_an_error_on_all_ranks (void **state)
   td_test_child_clear (&c);
 }
 
+/* Run a line till it says that a rank waits, and a second longer; then end it.  What it has
+ * said is in err. */
+static TdTestChild
+run_till_said (const char *line)
+{
+  char said[4300];
+
+  snprintf (said, sizeof said, "%s", td_test_tmp ("said"));
+  return td_test_shell ("%s 2>%s & pid=$!\n"
+                        "until grep -q 'has waited' %s; do sleep 0.05; done\n"
+                        "sleep 1; kill -0 $pid && echo still there\n"
+                        "kill $pid; wait $pid; cat %s >&2; exit 0",
+                        line, said, said, said);
+}
+
 static void
 rank__at_a_breakpoint_is_named_and_waited_for (void **state)
 {
-  char record[4600];
+  char record[4600], line[14000];
   TdTestChild c;
 
   (void)state;
   snprintf (record, sizeof record, "%s run -q --hang-after 1 -o %s", tapedeck,
             td_test_tmp ("t.tdtape"));
-  c = td_test_shell (
-      "timeout -s TERM 6 mpirun --allow-run-as-root --oversubscribe -n 1 %s %s none 0 0 "
-      "0 : -n 1 %s --stop 'iteration == 3' %s none 0 0 0",
-      record, model, record, model);
-  expect (&c, c.status, "rank 0 of 2 has waited 1 s in td_opt_update (call ");
-  expect (&c, c.status, " stands at a breakpoint");
-  expect (&c, c.status, "; it is waited for");
+  snprintf (line, sizeof line,
+            "mpirun --allow-run-as-root --oversubscribe -n 1 %s %s none 0 0 0 : -n 1 %s --stop "
+            "'iteration == 3' %s none 0 0 0",
+            record, model, record, model);
+  c = run_till_said (line);
+  expect (&c, 0, "rank 0 of 2 has waited 1 s in td_opt_update (call ");
+  expect (&c, 0, " stands at a breakpoint");
+  expect (&c, 0, "; it is waited for");
+  assert_string_equal (c.out, "still there\n");
   td_test_child_clear (&c);
 }
 
@@ -384,15 +403,17 @@ static void
 hang__is_left_as_it_is_where_that_is_asked_for (void **state)
 {
   const char *folder = td_test_tmp ("tapes");
-  TdTestChild c
-      = td_test_shell ("timeout -s TERM 6 %s run -q -n 2 --hang-after 1 --on-hang stop -o %s "
-                       "%s asleep 1 3 0",
-                       tapedeck, folder, model);
+  char line[14000];
+  TdTestChild c;
 
   (void)state;
-  assert_int_equal (c.status, 124); /* it was still there */
-  expect (&c, 124, "for rank 1; rank 1 (pid ");
-  expect (&c, 124, "; all are left as they are");
+  snprintf (line, sizeof line,
+            "%s run -q -n 2 --hang-after 1 --on-hang stop -o %s %s asleep 1 3 0", tapedeck,
+            folder, model);
+  c = run_till_said (line);
+  expect (&c, 0, "for rank 1; rank 1 (pid ");
+  expect (&c, 0, "; all are left as they are");
+  assert_string_equal (c.out, "still there\n");
   td_test_child_clear (&c);
   for (int rank = 0; rank < 2; rank++)
     expect_on_tape ("cat", folder, rank, "rank 0 of 2 has waited 1 s in ");
@@ -494,7 +515,9 @@ main (int argc, char **argv)
     return 1;
   if (!mpi_here ())
     return 77;
-  tapedeck = argv[1];
-  model = argv[2];
+  tapedeck = realpath (argv[1], tapedeck_path); /* some run elsewhere */
+  model = realpath (argv[2], model_path);
+  if (tapedeck == NULL || model == NULL)
+    return 1;
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

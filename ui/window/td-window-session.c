@@ -60,6 +60,16 @@ find_loss (TdWindow *self)
   return NULL;
 }
 
+/* What went wrong beside this program: a rank does not come. */
+static const char *
+find_others (TdWindow *self)
+{
+  for (guint i = td_session_get_n_notices (self->session); i-- > 0;)
+    if (td_session_get_notice (self->session, i)->is_of_others)
+      return td_session_get_notice (self->session, i)->text;
+  return NULL;
+}
+
 /* What stopped it, and the error that it came to last, or what was lost. */
 static char *
 dup_message (TdWindow *self, const char *reason)
@@ -115,6 +125,11 @@ head_changed (TdWindow *self)
       g_autofree char *text
           = g_strdup_printf ("This recording is not whole: %s", find_loss (self));
       g_autofree char *valid = g_utf8_make_valid (text, -1);
+      td__window_show_info (self, GTK_MESSAGE_WARNING, valid);
+    }
+  else if (find_others (self))
+    {
+      g_autofree char *valid = g_utf8_make_valid (find_others (self), -1);
       td__window_show_info (self, GTK_MESSAGE_WARNING, valid);
     }
   else

@@ -228,7 +228,9 @@ read_notices (TdSession *self)
                   && on_tape->status == TD_TAPE_NOTICE_LOST,
               (gint64)on_tape->iteration,
               on_tape->event == TD_TAPE_NONE ? -1 : (gint)MIN (on_tape->event, G_MAXINT),
-              td_tape_reader_string (self->tape->reader, on_tape->text) };
+              td_tape_reader_string (self->tape->reader, on_tape->text),
+              on_tape->kind == TD_TAPE_NOTICE_ERROR && on_tape->op == 0
+                  && on_tape->event == TD_TAPE_NONE };
 
       if (on_tape->kind != TD_TAPE_NOTICE_CONFIG)
         g_array_append_val (self->notices, notice);
