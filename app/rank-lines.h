@@ -1,7 +1,8 @@
 /* What mpirun passes on of its ranks' output, by whole lines with the rank before each.
  *
  * mpirun reads what ranks write in pieces, which may end within a line, and puts a tag before
- * each: "[1,2]<stdout>:" is of rank 2.  Here they become lines again.
+ * each: "[1,2]<stdout>:" is of rank 2.  Here they become lines again.  A program that prints
+ * such a tag itself is misread: mpirun's cannot be told from it.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

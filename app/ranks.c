@@ -394,11 +394,11 @@ report (const Launch *l, int status)
     snprintf (text, sizeof text, "rank %d has waited for another in vain (above)", found);
   else if (culprit >= 0)
     td__where_describe (&l->where, culprit, text, sizeof text);
-  else if (n_begun < n)
+  else if (n_begun < n && n > 1) /* one alone has nobody to tell */
     snprintf (text, sizeof text, "%d of %d ranks have begun (mpirun: status %d)", n_begun, n,
               status);
   else if (status != 0)
-    snprintf (text, sizeof text, "they were ended (status %d)", status);
+    snprintf (text, sizeof text, "ended with status %d", status);
   if (status != 0 || text[0] != '\0')
     fprintf (stderr, "tapedeck: %d %s: %s; tapes in %s\n", n,
              td_plural ((uint64_t)n, "rank", "ranks"), text, l->tapes);

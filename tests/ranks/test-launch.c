@@ -95,6 +95,21 @@ run_n__writes_a_folder_of_tapes_and_says_so_in_one_line (void **state)
   assert_int_not_equal (access (td_test_tmp ("talks.ranks/where.ranks"), F_OK), 0);
 }
 
+static void
+run_n__of_one_is_a_rank_alone (void **state)
+{
+  TdTestChild c = td_test_shell ("%s run -n 1 -o %s %s none 0 0 0", tapedeck,
+                                 td_test_tmp ("well"), model);
+
+  (void)state;
+  expect (&c, 0, "tapedeck: 1 rank ended well; tapes in ");
+  td_test_child_clear (&c);
+  expect_on_tape ("info", td_test_tmp ("well"), 0, "exit             status 0");
+  c = td_test_shell ("%s run -n 1 -o %s %s failed 0 3 0", tapedeck, td_test_tmp ("ill"), model);
+  expect (&c, 7, "tapedeck: 1 rank: ended with status 7; tapes in ");
+  td_test_child_clear (&c);
+}
+
 /* Is text made of whole lines of each rank in their order, behind "[rank N] "? */
 static void
 expect_whole_lines (const char *text, int n_ranks)
@@ -494,6 +509,7 @@ main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     td_test (run_n__writes_a_folder_of_tapes_and_says_so_in_one_line),
+    td_test (run_n__of_one_is_a_rank_alone),
     td_test (output__of_ranks_comes_by_whole_lines_with_the_rank_before_each),
     td_test (status__is_the_worst_of_the_ranks_and_one_line_says_whose),
     td_test (options__go_to_each_rank),
