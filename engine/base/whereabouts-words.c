@@ -141,21 +141,47 @@ td__where_describe (const TdWhere *where, int rank, char *text, size_t size)
     say (&w, ", and has been in no call for all ranks");
   else
     {
-      say (&w, atomic_load (&p->waits) ? ", in " : ", after ");
+      const bool waits = atomic_load (&p->waits);
+
+      say (&w, waits ? ", in " : ", after ");
       say_call (&w, where, p);
-      say (&w, " %" PRId64 " s ago", seconds_since (p));
+      say (&w, waits ? " for %" PRId64 " s" : " %" PRId64 " s ago", seconds_since (p));
     }
+}
+
+/* Can it go on, as far as the kernel knows?  One of another machine may. */
+static bool
+is_stopped (const TdWhere *where, const TdWherePage *p)
+{
+  const char state = td__where_is_here (where, p) ? state_of (atomic_load (&p->pid)) : '?';
+
+  return state == 0 || state == 'T' || state == 't';
 }
 
 /* Is that rank in the call that this one waits in?  Who ends has come to every call there is.
  */
 static bool
-has_come (const TdWherePage *mine, const TdWherePage *other)
+has_come (const TdWhere *where, int rank)
 {
-  if (mine->from >= 0 || !atomic_load (&other->waits))
+  const TdWherePage *mine = td__where_page (where, where->rank);
+  const TdWherePage *other = td__where_page (where, rank);
+
+  if (mine->from >= 0 || !atomic_load (&other->waits) || is_stopped (where, other))
     return false;
   return (other->comm == mine->comm && other->seq >= mine->seq && other->from < 0)
          || strcmp (other->call, "td_finish") == 0;
+}
+
+int
+td__where_missing (const TdWhere *where, const int *members, int n_members)
+{
+  const TdWherePage *mine = td__where_page (where, where->rank);
+  int n = 0;
+
+  for (int i = 0; i < n_members; i++)
+    n += members[i] != where->rank && !has_come (where, members[i])
+         && (mine->from < 0 || members[i] == mine->from);
+  return n;
 }
 
 /* The ranks that have come or that have not, named or described. */
@@ -171,7 +197,7 @@ list (Words *w, const TdWhere *where, const int *members, int n_members, bool co
     {
       const int r = members[i];
 
-      if (r == where->rank || has_come (mine, td__where_page (where, r)) != come
+      if (r == where->rank || has_come (where, r) != come
           || (!come && mine->from >= 0 && r != mine->from) || n++ >= MOST_DESCRIBED)
         continue;
       if (describe)

@@ -89,6 +89,9 @@ void td__where_describe (const TdWhere *w, int rank, char *text, size_t size);
 void td__where_finding (const TdWhere *w, const int *members, int n_members, double seconds,
                         char *text, size_t size);
 
+/** How many of them have not come to the call that this rank waits in. (whereabouts-words.c) */
+int td__where_missing (const TdWhere *w, const int *members, int n_members);
+
 /** Is it a page of a process of this machine? */
 bool td__where_is_here (const TdWhere *w, const TdWherePage *page);
 

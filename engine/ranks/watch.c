@@ -22,7 +22,7 @@ enum
 {
   LOOK_NS = 50000000,
   LATE_NS = 1000000000, /* a look that comes later than this: the process was stopped itself */
-  MPIRUN_S = 10         /* in which mpirun ends a rank, once another has died or said why */
+  MPIRUN_S = 10         /* for mpirun to end a rank, or to connect those that have come */
 };
 
 static struct
@@ -51,7 +51,8 @@ td__watch_where (void)
 }
 
 /* One rank says it for all: unless mpirun is about to end them anyway, since one has died, or
- * since one that has said it has ended. */
+ * since one that has said it has ended.  Where all have come it is for MPI to get on, which
+ * may take its time to start on a busy machine. */
 static bool
 claim (void)
 {
@@ -59,9 +60,10 @@ claim (void)
   const uint32_t mine = (uint32_t)watch.where.rank + 1;
   _Atomic uint32_t *word = &td__where_page (&watch.where, 0)->claim;
 
-  if (watch.waited_s >= watch.limit_s + MPIRUN_S && !watch.stay)
+  if (watch.waited_s >= watch.limit_s + MPIRUN_S && (!watch.stay || atomic_load (word) == 0))
     return true;
   return td__where_culprit (&watch.where) < 0
+         && td__where_missing (&watch.where, watch.members, watch.n_members) > 0
          && (atomic_compare_exchange_strong (word, &nobody, mine) || nobody == mine);
 }
 

@@ -368,9 +368,9 @@ programs__that_differ_are_an_error_on_all_ranks (void **state)
   (void)state;
   snprintf (other, sizeof other, "%s", td_test_tmp ("another"));
   c = td_test_shell (
-      "cp %s %s && mpirun --allow-run-as-root --oversubscribe -n 1 %s none 0 0 0 : "
-      "-n 1 %s none 0 0 0",
-      model, other, model, other);
+      "cp %s %s && export LD_LIBRARY_PATH=$(dirname %s)/../../engine && mpirun "
+      "--allow-run-as-root --oversubscribe -n 1 %s none 0 0 0 : -n 1 %s none 0 0 0",
+      model, other, model, model, other);
   assert_int_not_equal (c.status, 0);
   expect (&c, c.status, "rank 0 of 2: rank 0 runs ");
   expect (&c, c.status, "rank 1 of 2: rank 0 runs ");
