@@ -1,5 +1,5 @@
-/* The deck: its numbers can be read, however long they are.
- * SPDX-License-Identifier: MIT */
+/* The deck: its numbers can be read, however long they are, and a step does no more than it
+ * must. SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
 #include "td-synthetic-tape.h"
@@ -78,11 +78,50 @@ deck__has_no_more_room_than_its_numbers_need (void **state)
   assert_int_equal (gtk_widget_get_width (ui_test_named ("deck-iteration")), before);
 }
 
+/* ---- steps ---- */
+
+static void
+count_same (GtkWidget *widget, GParamSpec *pspec, guint *n_same)
+{
+  const char *before = g_object_get_data (G_OBJECT (widget), "test-tip");
+  const char *now = gtk_widget_get_tooltip_text (widget);
+  *n_same += g_strcmp0 (before, now) == 0;
+  g_object_set_data_full (G_OBJECT (widget), "test-tip", g_strdup (now), g_free);
+}
+
+static guint
+watch_tips (GtkWidget *widget, guint *n_same)
+{
+  guint n = 1;
+  g_object_set_data_full (G_OBJECT (widget), "test-tip",
+                          g_strdup (gtk_widget_get_tooltip_text (widget)), g_free);
+  g_signal_connect (widget, "notify::tooltip-text", G_CALLBACK (count_same), n_same);
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child;
+       child = gtk_widget_get_next_sibling (child))
+    n += watch_tips (child, n_same);
+  return n;
+}
+
+/* For each GTK asks the display server where the pointer is: a list of 200 rows did so in every
+ * step, which took half of its time. */
+static void
+step__gives_no_widget_the_tip_that_it_has (void **state)
+{
+  guint n_same = 0;
+  ui_test_open_sample (NULL);
+  ui_test_do ("show-page", "outline");
+  assert_in_range (watch_tips (GTK_WIDGET (ui_test_window ()), &n_same), 200, 100000);
+  for (int i = 0; i < 4; i++)
+    ui_test_do (i < 2 ? "reverse-step-op" : "step-op", NULL);
+  assert_int_equal (n_same, 0);
+}
+
 int
 main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     ui_test (deck__shows_numbers_of_seven_digits_whole),
+    ui_test (step__gives_no_widget_the_tip_that_it_has),
     ui_test (deck__has_no_more_room_than_its_numbers_need),
   };
   ui_test_init (&argc, &argv);

@@ -5,6 +5,8 @@
 
 #include <adwaita.h>
 
+#include "settings/td-tip.h"
+
 enum
 {
   ANNOUNCE,
@@ -103,7 +105,7 @@ show_heads (TdComparePage *self)
   g_autofree char *valid = g_utf8_make_valid (sentence, -1);
   gtk_label_set_text (self->sentence, valid);
   gtk_label_set_text (self->cost, cost);
-  gtk_widget_set_tooltip_text (GTK_WIDGET (self->sentence), valid);
+  td_tip_set (GTK_WIDGET (self->sentence), valid);
   gtk_spinner_set_spinning (self->spinner, !c);
   gtk_widget_set_visible (GTK_WIDGET (self->spinner), !c);
 }

@@ -6,6 +6,7 @@
 #include "widgets/td-hover-row.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
+#include "settings/td-tip.h"
 
 #define MAX_LISTED 8    /* rows on show at once */
 #define MAX_COMPUTED 24 /* members whose numbers are asked for unasked */
@@ -307,7 +308,7 @@ set_inside (TdInsidePage *self, TdInside *inside, TdIteration *iteration)
   g_autofree char *title = g_strdup_printf ("Next: %s, event %d", inside->name, inside->event);
   g_autofree char *valid = g_utf8_make_valid (title, -1);
   gtk_label_set_text (self->title, valid);
-  gtk_widget_set_tooltip_text (GTK_WIDGET (self->title), valid);
+  td_tip_set (GTK_WIDGET (self->title), valid);
   gtk_widget_set_visible (GTK_WIDGET (self->title), to_come);
   gtk_widget_set_size_request (GTK_WIDGET (self->list), -1,
                                (int)(TD_INSIDE_ROW * MIN (inside->n, MAX_LISTED)));

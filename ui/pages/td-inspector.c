@@ -8,6 +8,7 @@
 #include "graph/td-graph.h"
 #include "pages/td-inspector-facts.h"
 #include "widgets/td-hover-row.h"
+#include "settings/td-tip.h"
 
 struct _TdInspector
 {
@@ -116,7 +117,7 @@ show_head (TdInspector *self)
   g_autofree char *subtitle = td_facts_dup_subtitle (self->iteration, self->event, self->var);
   gtk_label_set_text (self->title, title);
   gtk_label_set_text (self->subtitle, subtitle);
-  gtk_widget_set_tooltip_text (GTK_WIDGET (self->subtitle), subtitle);
+  td_tip_set (GTK_WIDGET (self->subtitle), subtitle);
   g_autofree char *chip
       = g_strdup_printf ("it. %" G_GINT64_FORMAT ", ev. %d",
                          td_iteration_get_number (self->iteration), self->event);

@@ -8,6 +8,7 @@
 
 #include "memory/td-growth.h"
 #include "memory/td-oom.h"
+#include "settings/td-tip.h"
 
 #define REFRESH_US 1000000 /* a running program's marks are read no more often */
 
@@ -418,7 +419,7 @@ update_sentence (TdMemoryGrowth *self)
   if (strcmp (gtk_label_get_text (bar->text), valid) == 0)
     return;
   gtk_label_set_text (bar->text, valid);
-  gtk_widget_set_tooltip_text (GTK_WIDGET (bar->text), valid);
+  td_tip_set (GTK_WIDGET (bar->text), valid);
 }
 
 /* ---- heads of the cards ---- */

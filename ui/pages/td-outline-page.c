@@ -7,6 +7,7 @@
 
 #include "pages/td-outline-model.h"
 #include "widgets/td-hover-row.h"
+#include "settings/td-tip.h"
 
 struct _TdOutlinePage
 {
@@ -77,7 +78,7 @@ refresh_text (GtkListItem *item)
   else
     gtk_widget_add_css_class (GTK_WIDGET (label), "td-not-run");
   if (column->tree)
-    gtk_widget_set_tooltip_text (GTK_WIDGET (label), text);
+    td_tip_set (GTK_WIDGET (label), text);
 }
 
 typedef struct
@@ -120,8 +121,11 @@ refresh_glyph (GtkListItem *item)
   if (!row || !self->session || !self->model)
     return;
   const Glyph *glyph = choose_glyph (self, row);
+  if (g_object_get_data (G_OBJECT (item), "glyph") == glyph)
+    return;
+  g_object_set_data (G_OBJECT (item), "glyph", (gpointer)glyph);
   gtk_image_set_from_icon_name (GTK_IMAGE (image), glyph ? glyph->icon : NULL);
-  gtk_widget_set_tooltip_text (image, glyph ? glyph->words : NULL);
+  td_tip_set (image, glyph ? glyph->words : NULL);
   const char *const classes[] = { glyph ? glyph->style : NULL, NULL };
   gtk_widget_set_css_classes (image, (const char **)classes);
 }

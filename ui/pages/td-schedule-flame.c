@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-schedule-flame.h"
 
+#include "settings/td-tip.h"
+
 /* ---- where it stands ---- */
 
 static gint
@@ -213,7 +215,7 @@ td__flame_bar_update (GtkWidget *widget)
   g_autofree char *valid = g_utf8_make_valid (title, -1);
   gtk_toggle_button_set_active (GTK_TOGGLE_BUTTON (bar->sizes[bar->data->flame_size]), TRUE);
   gtk_label_set_text (bar->title, valid);
-  gtk_widget_set_tooltip_text (GTK_WIDGET (bar->title), valid);
+  td_tip_set (GTK_WIDGET (bar->title), valid);
   gtk_widget_set_visible (bar->out, zoom > 0);
 }
 

@@ -4,6 +4,7 @@
 #include "pages/td-schedule-static.h"
 
 #include "settings/td-keys.h"
+#include "settings/td-tip.h"
 
 typedef struct
 {
@@ -112,7 +113,7 @@ td__static_bar_update (GtkWidget *widget)
   fill_list (bar->schedules, keys, at);
   bar->filling = FALSE;
   gtk_label_set_text (bar->state, state);
-  gtk_widget_set_tooltip_text (GTK_WIDGET (bar->state), state);
+  td_tip_set (GTK_WIDGET (bar->state), state);
 }
 
 /* ---- building ---- */

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "settings/td-tip.h"
+
 #define STEPPING "Stepping"
 #define MOVING "Moving in Time"
 #define GRAPH "Graph"
@@ -180,7 +182,7 @@ td_keys_set_words (GtkWidget *button, const char *action, const char *words)
 {
   g_autofree char *key = td_keys_get_label (action);
   g_autofree char *tip = key ? g_strdup_printf ("%s (%s)", words, key) : g_strdup (words);
-  gtk_widget_set_tooltip_text (button, tip);
+  td_tip_set (button, tip);
   gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
                                   -1);
 }
