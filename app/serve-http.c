@@ -26,6 +26,7 @@ enum
 
 static const TdServeOptions *options;
 static struct MHD_Daemon *daemon_;
+static int listening = -1; /* no more */
 static _Atomic uint64_t n_requests, body_bytes;
 
 /* --- a request's life ----------------------------------------------------------------------
@@ -496,17 +497,19 @@ td_serve_http_begin (const TdServeOptions *o)
   return true;
 }
 
+/* Its threads may still have the socket in hand: it is closed when they have ended. */
 void
 td_serve_http_quiesce (void)
 {
-  const int fd = MHD_quiesce_daemon (daemon_);
-
-  if (fd >= 0)
-    close (fd);
+  listening = MHD_quiesce_daemon (daemon_);
+  if (listening >= 0)
+    shutdown (listening, SHUT_RDWR);
 }
 
 void
 td_serve_http_end (void)
 {
   MHD_stop_daemon (daemon_);
+  if (listening >= 0)
+    close (listening);
 }

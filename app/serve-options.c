@@ -32,7 +32,7 @@ static const char help[]
       "  --deadline MS     that the first of them waits for others (1)\n"
       "  --queue N         requests that wait, at most (256)\n"
       "  --max-body BYTES  of a request (67108864)\n"
-      "  --timeout MS      to send a request, to wait, and to take the answer (10000)\n"
+      "  --timeout MS      to send a request, to wait, and to take the answer (30000)\n"
       "  --connections N   that are open at once (256)\n"
       "  --threads N       that read requests and write answers (2)\n"
       "  --record TAPE     record requests with the header X-Tapedeck-Record: 1\n"
@@ -123,7 +123,7 @@ td_serve_options (TdServeOptions *o, int argc, char **argv)
                          .deadline_ms = 1,
                          .max_body = 64 << 20,
                          .queue = 256,
-                         .timeout_ms = 10000,
+                         .timeout_ms = 30000,
                          .connections = 256,
                          .threads = 2 };
   for (int i = 1; i < argc && status == TD_EXIT_OK; i += n)

