@@ -91,7 +91,8 @@ drop (TdServeConnection *c, int state, uint64_t timeout_ms)
 
   if (!td_client_go (c, (TdClientState)state, TD_CLIENT_DROPPED))
     return; /* it went on just now */
-  td_serve_count (TD_SERVE_DROPPED);
+  if (state != TD_CLIENT_IDLE)
+    td_serve_count (TD_SERVE_DROPPED);
   snprintf (why, sizeof why, "the request did not come within %llu ms",
             (unsigned long long)timeout_ms);
   if (state == TD_CLIENT_RECEIVING && c->status == 413)

@@ -116,17 +116,16 @@ static int
 serve (const TdServeOptions *o)
 {
   char why[TD_SERVE_WHY];
-  TdServeModel *m = td_serve_model_load (o->model, why);
+  TdServeModel *m;
 
-  if (m == NULL)
-    {
-      fprintf (stderr, "tapedeck: %s\n", why);
-      return TD_EXIT_USAGE;
-    }
-  td_serve_model_swap (m);
   if (!td_serve_signals_begin (o))
     return TD_EXIT_USAGE;
-  if (!td_serve_http_begin (o))
+  m = td_serve_model_load (o->model, why);
+  if (m == NULL)
+    fprintf (stderr, "tapedeck: %s\n", why);
+  else
+    td_serve_model_swap (m);
+  if (m == NULL || !td_serve_http_begin (o))
     {
       td_serve_signals_end ();
       return TD_EXIT_USAGE;

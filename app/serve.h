@@ -178,7 +178,6 @@ bool td_serve_queue_put (TdServeRequest *r, uint64_t most);
 uint64_t td_serve_queue_length (void);
 /** No request may come any more. */
 void td_serve_queue_close (void);
-bool td_serve_queue_closed (void);
 /** Wake the engine's thread. */
 void td_serve_queue_wake (void);
 /** Take what can run together, `rows` at most, the first of which waits for others; at most

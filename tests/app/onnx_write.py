@@ -4,8 +4,8 @@ SPDX-License-Identifier: MIT
 """
 import numpy as np
 
-FLOAT, INT64, BOOL = 1, 7, 9
-TYPES = {"float32": FLOAT, "int64": INT64, "bool": BOOL}
+FLOAT, INT64, HALF = 1, 7, 10
+TYPES = {"float32": FLOAT, "int64": INT64}
 
 
 def varint(value):

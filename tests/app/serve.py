@@ -21,11 +21,12 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/meta"))
 # pylint: disable=wrong-import-position
+import shutil  # noqa: E402
 import subprocess  # noqa: E402
 import threading  # noqa: E402
 from checks import Report  # noqa: E402
-from serve_case import (JSON, NPY, RANDOM, W, Server, centred, heavy, linear, npy, npy_arrays, post,  # noqa: E402
-                        table)
+from serve_case import (JSON, NPY, RANDOM, W, Server, centred, halves, linear, npy, npy_arrays,  # noqa: E402
+                        post, table)
 
 
 def expect(*pairs):
@@ -95,6 +96,30 @@ def several_ports(server):
     problems += expect(("status", status, 200)) or near("npy", npy_arrays(data)[1], want)
     status, said = server.predict({"x": [["inf", "nan"]], "ids": [1]})
     return problems + expect(("words go in", (status, said["outputs"]["log"]), (200, [["inf", "nan"]])))
+
+
+def half_floats(server):
+    """1/3 as a half float, times two."""
+    third = float(np.float16(1 / 3))
+    status, said = server.predict([[1 / 3, 70000]])
+    y = said["outputs"]["y"][0]
+    problems = expect(("JSON", (status, np.float32(y[0]), y[1]), (200, 2 * third, "inf")))
+    status, _, data = server.ask("POST", "/predict", npy(np.float16([[1 / 3, 1]])), NPY)
+    y = npy_arrays(data)[0]
+    problems += expect(("npy", (status, y.dtype.name, y.tolist()), (200, "float32", [[2 * third, 2]])))
+    said = json.loads(server.ask("GET", "/model")[2])["inputs"][0]
+    return problems + expect(("/model", (said["dtype"], said["wire"]), ("f16", "f32")))
+
+
+def not_built(program, folder):
+    """The program, without what lies beside it."""
+    alone = pathlib.Path(folder, "build/app")
+    alone.mkdir(parents=True)
+    pathlib.Path(folder, "build/engine").symlink_to(pathlib.Path(program).resolve().parent.parent / "engine")
+    copy = shutil.copy(program, alone)
+    child = subprocess.run([copy, "serve", "x.onnx"], capture_output=True, text=True, timeout=60, check=False)
+    return expect(("exit", child.returncode, 127), ("lines", len(child.stderr.splitlines()), 1),
+                  ("says", "tapedeck-serve is not installed" in child.stderr, True))
 
 
 def about(server):
@@ -243,7 +268,7 @@ def main():
     program = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
         paths = {}
-        for name, data in [("linear", linear()), ("table", table()), ("centred", centred()), ("heavy", heavy(20))]:
+        for name, data in [("linear", linear()), ("table", table()), ("centred", centred()), ("halves", halves())]:
             paths[name] = pathlib.Path(folder, name + ".onnx")
             paths[name].write_bytes(data)
         with Server(program, paths["linear"]) as server:
@@ -260,6 +285,9 @@ def main():
             report.claim("chunks of a byte are put together", chunks(server))
             report.claim("pipelined requests are answered in order, none is lost", pipelined(server))
             report.claim("SIGINT: exit 0", expect(("exit", server.stop(2), 0)))
+        with Server(program, paths["halves"]) as server:
+            report.claim("half floats are float32 on the wire", half_floats(server))
+        report.claim("a build without it says so in one line, exit 127", not_built(program, folder))
         report.claim("gathered answers are each one's own", gathered(program, paths["linear"]))
         report.claim("rows that depend on each other are not gathered", not_gathered(program, paths["centred"]))
         report.claim("one bad request of a batch spoils no other", spoils_none(program, paths["table"]))

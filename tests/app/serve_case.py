@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import numpy as np
-from onnx_write import FLOAT, INT64, model, node
+from onnx_write import FLOAT, HALF, INT64, model, node
 
 JSON, NPY = {"Content-Type": "application/json"}, {"Content-Type": "application/x-npy"}
 RANDOM = np.random.default_rng(7)
@@ -38,6 +38,11 @@ def table():
     return model([node("Gather", ["T", "ids"], ["rows"], axis=0), node("Log", ["x"], ["log"])],
                  [("ids", INT64, ["n"]), ("x", FLOAT, ["n", 2])],
                  [("rows", FLOAT, ["n", 3]), ("log", FLOAT, ["n", 2])], [("T", W)])
+
+
+def halves():
+    """y = x + x, of half floats."""
+    return model([node("Add", ["x", "x"], ["y"])], [("x", HALF, ["n", 2])], [("y", HALF, ["n", 2])])
 
 
 def heavy(depth):
