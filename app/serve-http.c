@@ -20,7 +20,7 @@
 
 enum
 {
-  BODIES_AT_ONCE = 16,      /* times --max-body, in memory */
+  BODIES_AT_ONCE = 16,      /* times --max-body, in memory, as text and as arrays */
   HEADERS_BYTES = 64 * 1024 /* of a connection, its read buffer among them */
 };
 
@@ -81,6 +81,7 @@ on_completed (void *cls, struct MHD_Connection *connection, void **con_cls,
   if (!td_client_go (r->client, TD_CLIENT_SENDING, TD_CLIENT_IDLE))
     td_client_go (r->client, TD_CLIENT_RECEIVING, TD_CLIENT_IDLE);
   drop_body (r);
+  body_bytes -= r->array_bytes;
   td_serve_clear (r->in, TD_SERVE_MOST_PORTS);
   td_serve_clear (r->out, TD_SERVE_MOST_PORTS);
   if (r->model != NULL)
@@ -342,6 +343,17 @@ take_part (TdServeRequest *r, const char *part, size_t n)
   r->n_body += n;
 }
 
+/* Two characters can be eight bytes. */
+static void
+count_arrays (TdServeRequest *r)
+{
+  for (int i = 0; i < r->model->ports.n_in; i++)
+    r->array_bytes += r->in[i].bytes;
+  body_bytes += r->array_bytes;
+  if (body_bytes > BODIES_AT_ONCE * options->max_body + 65536)
+    refuse (r, 503, "too many large bodies at once");
+}
+
 /* Everything is there: into the queue with it, or it is wrong. */
 static enum MHD_Result
 end (TdServeRequest *r)
@@ -360,6 +372,8 @@ end (TdServeRequest *r)
     if (!td_serve_fits (&r->model->ports.in[i], &r->in[i], why))
       refuse (r, 400, why);
   drop_body (r);
+  if (r->status == 0)
+    count_arrays (r);
   if (r->status != 0)
     return answer (r, TD_CLIENT_RECEIVING);
   if (!td_client_go (r->client, TD_CLIENT_RECEIVING, TD_CLIENT_WORKING))

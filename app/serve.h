@@ -152,7 +152,7 @@ typedef struct TdServeRequest
   TdServeArray in[TD_SERVE_MOST_PORTS], out[TD_SERVE_MOST_PORTS];
   TdServeForm form, answer;
   char *body;
-  size_t n_body, room;
+  size_t n_body, room, array_bytes;
   int status; /**< of the answer; 0: not known */
   char why[TD_SERVE_WHY];
   const char *allow; /**< methods, with status 405 */
