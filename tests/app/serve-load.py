@@ -209,7 +209,7 @@ def late_ones(program, path):
 def slow_ones(program, path):
     """Half-open clients, and those that send or read a byte now and then, hold nobody up."""
     problems, request = [], post(json.dumps({"inputs": ROW.tolist()}))
-    with Server(program, path, "--timeout", 600, "--connections", 40) as server:
+    with Server(program, path, "--timeout", 1500, "--connections", 40) as server:
         begin = time.monotonic()
         silent = [socket.create_connection(("127.0.0.1", server.port), 20) for _ in range(10)]
         half = [socket.create_connection(("127.0.0.1", server.port), 20) for _ in range(10)]
@@ -228,13 +228,13 @@ def slow_ones(program, path):
         for what, many in [("silent", silent), ("half a body", half)]:
             for s in many:
                 got = read_all(s)
-                if b" 408 " not in got or b"within 600 ms" not in got:
+                if b" 408 " not in got or b"within 1500 ms" not in got:
                     problems.append(f"{what}: {got!r}")
         for s in drips:
             got = read_all(s)
             if b" 408 " not in got and b"<broken>" not in got:
                 problems.append(f"drips: {got!r}")
-        if time.monotonic() - begin > 6:
+        if time.monotonic() - begin > 20:
             problems.append(f"they were held for {time.monotonic() - begin:.1f} s")
         dropped = server.metric("clients_dropped_total")
         if dropped < 30:
@@ -252,16 +252,16 @@ def slow_reader(program, folder):
     """An answer of 40 MB that nobody takes is given up, and what others ask is answered."""
     path = pathlib.Path(folder, "reader.onnx")
     path.write_bytes(heavy(1))
-    with Server(program, path, "--timeout", 1000) as server:
+    with Server(program, path, "--timeout", 5000) as server:
         body = npy(np.zeros((20000, 512), np.float32))
         with socket.socket() as s:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             s.connect(("127.0.0.1", server.port))
             s.sendall(post(body).replace(b"application/json", b"application/x-npy"))
             begin = time.monotonic()
-            if not server.wait_for("clients_dropped_total", 1):
+            if not server.wait_for("clients_dropped_total", 1, 60):
                 return ["it is never given up"]
-            if time.monotonic() - begin > 15:
+            if time.monotonic() - begin > 30:
                 return ["it is held for long"]
         return [] if server.ask("GET", "/health")[0] == 200 else ["no answer afterwards"]
 
