@@ -248,15 +248,15 @@ td__json_whole (const TdJsonReader *r, uint64_t *value)
   return true;
 }
 
-/* Most numbers are a whole one that a double holds, times or through a power of ten that a double
- * holds: one operation, which is rounded right.  The others are strtod's, in ten times the time.
+/* Most numbers are a whole one that a double holds, times or through a power of ten that a
+ * double holds: one operation, which is rounded right.  The others are left to strtod.
  * *Source*: Clinger, How to read floating point numbers accurately (1990), section 3. */
 static bool
 take_short (const TdJsonReader *r, double *value)
 {
-  static const double powers[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+  static const double powers[]
+      = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+          1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
   const bool is_below = *r->text == '-';
   uint64_t digits = 0;
   int exponent = 0, written = 0;
@@ -281,7 +281,8 @@ take_short (const TdJsonReader *r, double *value)
   exponent += is_written_below ? -written : written;
   if (FLT_EVAL_METHOD != 0 || exponent < -22 || exponent > 22)
     return false;
-  *value = exponent < 0 ? (double)digits / powers[-exponent] : (double)digits * powers[exponent];
+  *value
+      = exponent < 0 ? (double)digits / powers[-exponent] : (double)digits * powers[exponent];
   if (is_below)
     *value = -*value;
   return true;
