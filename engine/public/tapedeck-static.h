@@ -130,15 +130,19 @@ typedef struct TdStaticSaveOpt
   bool custom_domains; /**< .onnx: an operation that ONNX does not have becomes a node of the
                           domain org.tapedeck, which other programs do not know; false: it is an
                           error */
+  bool weights_beside; /**< .c: numbers that are there before a call go to NAME.bin, which
+                          NAME_load reads; false: into the program, as constants */
+  int opset;           /**< .onnx: of the standard's operators, 17 to 21 */
   int end_;
 } TdStaticSaveOpt;
-#define TD_STATIC_SAVE_DEFAULTS .custom_domains = false
+#define TD_STATIC_SAVE_DEFAULTS .custom_domains = false, .weights_beside = false, .opset = 17
 TD_API TdStaticSaveOpt td_static_save_options (void);
 /** Write the newest schedule's forward, with the present numbers of its parameters: a graph
- * (.dot), a model for other programs (.onnx, opset 17), a C program without dependencies (.c),
- * or the parameters alone (.npz).  *Errors*: TD_ERR_IO; TD_ERR_STATE before the first call;
- * TD_ERR_ARG naming the operations that the format does not have, with their lines, and no
- * file is written. */
+ * (.dot), a model for other programs (.onnx), a C program without dependencies (NAME.c, with
+ * NAME.h beside it), or the parameters alone (.npz).  What a C program draws at random are the
+ * engine's own numbers, those of the traced call first.  *Errors*: TD_ERR_IO; TD_ERR_STATE
+ * before the first call; TD_ERR_ARG for another opset, and naming the operations that the format
+ * does not have, with their lines, and no file is written. */
 TD_API TdStatus td_static_save_at (TdStatic *s, const char *path, TdStaticSaveOpt options,
                                    const TdSite *site);
 TD_API TdStatus td_static_save (TdStatic *s, const char *path);

@@ -1,532 +1,656 @@
-/* A schedule as a C program without dependencies: its parameters as arrays, its operations as
- * loops over float, in order.
+/* A schedule as a C program without dependencies, and its header: arrays, the kernels that are
+ * called, and one function for a call, in which operations are loops or calls, in order.
  *
- * Meant to be read and to be carried to where nothing else is: no speed, no training.  The
- * operations of a network's inference are known; others are refused by name.
+ * Meant to be carried to where nothing else is, and to be read.  Arrays that are not needed at
+ * the same time share memory.  What cannot be written is listed before anything is.
  *
  * SPDX-License-Identifier: MIT */
-#include "export.h"
+#include "c-out.h"
 
+#include "host-memory.h"
+
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define P TD_C_PRINT
+
+enum
+{
+  ALIGNED = 16 /* floats */
+};
+
+/* What the file needs to know of a value. */
 typedef struct
 {
-  const TdSchedule *s;
-  TdExport *to;
-  TdExportLacks lacks;
-} Out;
+  uint32_t node;     /* the first that shows it */
+  uint32_t from, to; /* steps between which it lives */
+  uint32_t argument; /* its place among them, or TD_ABSENT */
+  bool named;        /* in the body */
+  bool given;        /* its numbers are there before the call */
+  int64_t at;        /* of floats that share memory: where */
+} Array;
 
-#define P(o, ...) td__export_print ((o)->to, __VA_ARGS__)
+/* --- steps --- */
 
-static uint32_t
-in (const Out *o, const TdStep *step, uint32_t i)
+static const TdCRow *
+row_of (const TdStep *step)
 {
-  return td__step_in (o->s, step, i);
+  const TdCRow *const tables[]
+      = { td__c_maps, td__c_reductions, td__c_moves, td__c_calls, td__c_losses };
+
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+    for (const TdCRow *row = tables[i]; row->op != NULL; row++)
+      if (strcmp (row->op, step->cls->name) == 0)
+        return row;
+  return NULL;
 }
 
-static const TdShape *
-shape_of (const Out *o, uint32_t node)
-{
-  return &o->s->nodes[node].shape;
-}
-
-static long long
-count (const Out *o, uint32_t node)
-{
-  return (long long)td__size (shape_of (o, node));
-}
-
-/* y[i] = an expression of x[i]. */
 static bool
-unary (Out *o, const TdStep *step)
+in_table (const TdCRow *row, const TdCRow *table)
 {
-  static const struct
-  {
-    const char *op, *text;
-  } table[] = { { "relu", "x > 0 ? x : 0" },
-                { "sigmoid", "1 / (1 + expf (-x))" },
-                { "tanh", "tanhf (x)" },
-                { "exp", "expf (x)" },
-                { "log", "logf (x)" },
-                { "sqrt", "sqrtf (x)" },
-                { "neg", "-x" },
-                { "absolute", "fabsf (x)" },
-                { "square", "x * x" },
-                { "sin", "sinf (x)" },
-                { "cos", "cosf (x)" },
-                { "silu", "x / (1 + expf (-x))" },
-                { "copy", "x" },
-                { "to_layout", "x" }, /* what is written is row-major throughout */
-                { "leaky_relu", "x > 0 ? x : p * x" },
-                { "elu", "x > 0 ? x : p * expm1f (x)" },
-                { "add_scalar", "x + p" },
-                { "mul_scalar", "x * p" },
-                { "div_scalar", "x / p" },
-                { "rsub_scalar", "p - x" },
-                { "rdiv_scalar", "p / x" },
-                { "pow_scalar", "powf (x, p)" } };
-  double p = td__export_number (
-      step, "value", td__export_number (step, "slope", td__export_number (step, "alpha", 0)));
-
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (strcmp (table[i].op, step->cls->name) == 0)
-      {
-        P (o,
-           "  for (long i = 0; i < %lld; i++)\n    {\n      const float x = v%u[i], p = %af;"
-           "\n\n      (void)p;\n      v%u[i] = %s;\n    }\n",
-           count (o, in (o, step, 0)), in (o, step, 0), p, td__step_out (o->s, step, 0),
-           table[i].text);
-        return true;
-      }
+  for (const TdCRow *r = table; r->op != NULL; r++)
+    if (r == row)
+      return true;
   return false;
 }
 
-/* The place of element i of the result in an operand that is broadcast to it. */
-static void
-print_place (Out *o, const TdShape *y, const TdShape *x)
-{
-  int64_t stride = 1, below = 1;
-  bool any = false;
-
-  for (int d = y->ndim - 1; d >= 0; d--)
-    {
-      const int xd = d - (y->ndim - x->ndim);
-
-      if (xd >= 0 && x->dim[xd] > 1)
-        {
-          P (o, "%si / %lld %% %lld * %lld", any ? " + " : "", (long long)below,
-             (long long)y->dim[d], (long long)stride);
-          stride *= x->dim[xd];
-          any = true;
-        }
-      below *= y->dim[d];
-    }
-  if (!any)
-    P (o, "0");
-}
-
-static bool
-binary (Out *o, const TdStep *step)
-{
-  static const char *const table[][2] = { { "add", "a + b" },
-                                          { "sub", "a - b" },
-                                          { "mul", "a * b" },
-                                          { "div", "a / b" },
-                                          { "pow", "powf (a, b)" },
-                                          { "maximum", "a > b ? a : b" },
-                                          { "minimum", "a < b ? a : b" } };
-  uint32_t y = td__step_out (o->s, step, 0);
-
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (strcmp (table[i][0], step->cls->name) == 0)
-      {
-        P (o, "  for (long i = 0; i < %lld; i++)\n    {\n      const float a = v%u[",
-           count (o, y), in (o, step, 0));
-        print_place (o, shape_of (o, y), shape_of (o, in (o, step, 0)));
-        P (o, "], b = v%u[", in (o, step, 1));
-        print_place (o, shape_of (o, y), shape_of (o, in (o, step, 1)));
-        P (o, "];\n\n      v%u[i] = %s;\n    }\n", y, table[i][1]);
-        return true;
-      }
-  return false;
-}
-
-static bool
-linear (Out *o, const TdStep *step)
-{
-  const TdShape *w = shape_of (o, in (o, step, 1));
-
-  if (strcmp (step->cls->name, "linear") != 0)
-    return false;
-  P (o, "  linear (v%u, v%u, ", in (o, step, 0), in (o, step, 1));
-  if (step->n_in > 2)
-    P (o, "v%u", in (o, step, 2));
-  else
-    P (o, "0");
-  P (o, ", v%u, %lld, %lld, %lld);\n", td__step_out (o->s, step, 0),
-     count (o, in (o, step, 0)) / (long long)w->dim[1], (long long)w->dim[1],
-     (long long)w->dim[0]);
-  return true;
-}
-
-static bool
-matmul (Out *o, const TdStep *step)
-{
-  const TdShape *y = shape_of (o, td__step_out (o->s, step, 0)),
-                *a = shape_of (o, in (o, step, 0));
-  const bool ta = td__export_number (step, "transa", 0) != 0,
-             tb = td__export_number (step, "transb", 0) != 0;
-
-  if (strcmp (step->cls->name, "matmul") != 0 || y->ndim != 2)
-    return false;
-  P (o, "  matmul (v%u, v%u, v%u, %lld, %lld, %lld, %d, %d);\n", in (o, step, 0),
-     in (o, step, 1), td__step_out (o->s, step, 0), (long long)y->dim[0],
-     (long long)a->dim[ta ? 0 : 1], (long long)y->dim[1], ta, tb);
-  return true;
-}
-
-/* Pairs of numbers, with what stands for none. */
-static void
-pair (const TdStep *step, const char *name, int64_t to[2], int64_t otherwise)
-{
-  to[0] = to[1] = otherwise;
-  if (td__export_ints (step, name, to, 2) == 1)
-    to[1] = to[0];
-}
-
-static bool
-convolution (Out *o, const TdStep *step)
-{
-  const TdShape *x = shape_of (o, in (o, step, 0)), *w = shape_of (o, in (o, step, 1)),
-                *y = shape_of (o, td__step_out (o->s, step, 0));
-  int64_t s[2], p[2], d[2];
-
-  if (strcmp (step->cls->name, "convolution_2d") != 0)
-    return false;
-  pair (step, "stride", s, 1);
-  pair (step, "pad", p, 0);
-  pair (step, "dilate", d, 1);
-  P (o, "  convolution (v%u, v%u, ", in (o, step, 0), in (o, step, 1));
-  if (step->n_in > 2)
-    P (o, "v%u", in (o, step, 2));
-  else
-    P (o, "0");
-  P (o, ", v%u, (const long[]){ %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, ",
-     td__step_out (o->s, step, 0), (long long)x->dim[0], (long long)x->dim[1],
-     (long long)x->dim[2], (long long)x->dim[3], (long long)y->dim[1], (long long)y->dim[2],
-     (long long)y->dim[3], (long long)w->dim[2], (long long)w->dim[3],
-     (long long)td__export_number (step, "groups", 1));
-  P (o, "%lld, %lld, %lld, %lld, %lld, %lld });\n", (long long)s[0], (long long)s[1],
-     (long long)p[0], (long long)p[1], (long long)d[0], (long long)d[1]);
-  return true;
-}
-
-static bool
-pooling (Out *o, const TdStep *step)
-{
-  const bool largest = strcmp (step->cls->name, "max_pooling_2d") == 0;
-  const TdShape *x = shape_of (o, in (o, step, 0)),
-                *y = shape_of (o, td__step_out (o->s, step, 0));
-  int64_t k[2], s[2], p[2];
-
-  if (!largest && strcmp (step->cls->name, "average_pooling_2d") != 0)
-    return false;
-  pair (step, "ksize", k, 1);
-  s[0] = k[0];
-  s[1] = k[1];
-  if (td__export_ints (step, "stride", s, 2) == 1)
-    s[1] = s[0];
-  pair (step, "pad", p, 0);
-  P (o, "  pooling (v%u, v%u, %d, (const long[]){ %lld, %lld, %lld, %lld, %lld, ",
-     in (o, step, 0), td__step_out (o->s, step, 0), largest, (long long)(x->dim[0] * x->dim[1]),
-     (long long)x->dim[2], (long long)x->dim[3], (long long)y->dim[2], (long long)y->dim[3]);
-  P (o, "%lld, %lld, %lld, %lld, %lld, %lld });\n", (long long)k[0], (long long)k[1],
-     (long long)s[0], (long long)s[1], (long long)p[0], (long long)p[1]);
-  return true;
-}
-
-static bool
-softmax (Out *o, const TdStep *step)
-{
-  const TdShape *x = shape_of (o, in (o, step, 0));
-  const bool logs = strcmp (step->cls->name, "log_softmax") == 0;
-  int64_t axis = (int64_t)td__export_number (step, "axis", 1), inner = 1;
-
-  if (!logs && strcmp (step->cls->name, "softmax") != 0)
-    return false;
-  axis += axis < 0 ? x->ndim : 0;
-  for (int d = (int)axis + 1; d < x->ndim; d++)
-    inner *= x->dim[d];
-  P (o, "  softmax (v%u, v%u, %lld, %lld, %lld, %d);\n", in (o, step, 0),
-     td__step_out (o->s, step, 0),
-     count (o, in (o, step, 0)) / (long long)(x->dim[axis] * inner), (long long)x->dim[axis],
-     (long long)inner, logs);
-  return true;
-}
-
-static bool
-normalization (Out *o, const TdStep *step)
-{
-  const TdShape *x = shape_of (o, in (o, step, 0));
-  int64_t inner = 1;
-
-  if (strcmp (step->cls->name, "fixed_batch_normalization") != 0 || x->ndim < 2)
-    return false;
-  for (int d = 2; d < x->ndim; d++)
-    inner *= x->dim[d];
-  P (o, "  normalize (v%u, v%u, v%u, v%u, v%u, v%u, %lld, %lld, %lld, %af);\n", in (o, step, 0),
-     in (o, step, 1), in (o, step, 2), in (o, step, 3), in (o, step, 4),
-     td__step_out (o->s, step, 0), (long long)x->dim[0], (long long)x->dim[1], (long long)inner,
-     td__export_number (step, "eps", 2e-5));
-  return true;
-}
-
-static bool
-view (Out *o, const TdStep *step)
-{
-  if (!(step->cls->flags & TD_OP_VIEW))
-    return false;
-  P (o, "  memcpy (v%u, v%u, sizeof v%u);\n", td__step_out (o->s, step, 0), in (o, step, 0),
-     td__step_out (o->s, step, 0));
-  return true;
-}
-
-static const char helpers[]
-    = "static void\nlinear (const float *x, const float *w, const float *b, float *y, long "
-      "rows, "
-      "long n_in, long n_out)\n{\n  for (long r = 0; r < rows; r++)\n    for (long o = 0; o < "
-      "n_out; o++)\n      {\n        float sum = 0;\n\n        for (long i = 0; i < n_in; "
-      "i++)\n  "
-      "        sum += x[r * n_in + i] * w[o * n_in + i];\n        y[r * n_out + o] = sum + (b "
-      "!= 0 "
-      "? b[o] : 0);\n      }\n}\n\n"
-      "static void\nmatmul (const float *a, const float *b, float *y, long m, long k, long n, "
-      "int "
-      "ta, int tb)\n{\n  for (long r = 0; r < m; r++)\n    for (long c = 0; c < n; c++)\n      "
-      "{\n "
-      "       float sum = 0;\n\n        for (long i = 0; i < k; i++)\n          sum += (ta ? "
-      "a[i * m "
-      "+ r] : a[r * k + i]) * (tb ? b[c * k + i] : b[i * n + c]);\n        y[r * n + c] = "
-      "sum;\n   "
-      "   }\n}\n\n"
-      "/* n, c, h, w; channels, h, w of the result; kernel h, w; groups; stride, pad, dilation "
-      "*/\n"
-      "static void\nconvolution (const float *x, const float *w, const float *b, float *y, "
-      "const "
-      "long *d)\n{\n  const long cin = d[1] / d[9], per = d[4] / d[9];\n\n  for (long n = 0; n "
-      "< "
-      "d[0]; n++)\n    for (long o = 0; o < d[4]; o++)\n      for (long i = 0; i < d[5]; "
-      "i++)\n    "
-      "    for (long j = 0; j < d[6]; j++)\n          {\n            float sum = b != 0 ? b[o] "
-      ": "
-      "0;\n\n            for (long c = 0; c < cin; c++)\n              for (long p = 0; p < "
-      "d[7]; "
-      "p++)\n                for (long q = 0; q < d[8]; q++)\n                  {\n            "
-      "    "
-      "    const long h = i * d[10] - d[12] + p * d[14], v = j * d[11] - d[13] + q * "
-      "d[15];\n\n    "
-      "                if (h >= 0 && h < d[2] && v >= 0 && v < d[3])\n                      "
-      "sum += "
-      "x[((n * d[1] + o / per * cin + c) * d[2] + h) * d[3] + v]\n                             "
-      "* "
-      "w[((o * cin + c) * d[7] + p) * d[8] + q];\n                  }\n            y[((n * "
-      "d[4] + "
-      "o) * d[5] + i) * d[6] + j] = sum;\n          }\n}\n\n"
-      "/* planes; h, w; h, w of the result; window; stride; pad */\n"
-      "static void\npooling (const float *x, float *y, int largest, const long *d)\n{\n  for "
-      "(long "
-      "n = 0; n < d[0]; n++)\n    for (long i = 0; i < d[3]; i++)\n      for (long j = 0; j < "
-      "d[4]; "
-      "j++)\n        {\n          float best = -INFINITY, sum = 0;\n\n          for (long p = "
-      "0; p < "
-      "d[5]; p++)\n            for (long q = 0; q < d[6]; q++)\n              {\n              "
-      "  "
-      "const long h = i * d[7] - d[9] + p, v = j * d[8] - d[10] + q;\n\n                if (h "
-      "< 0 "
-      "|| h >= d[1] || v < 0 || v >= d[2])\n                  continue;\n                if "
-      "(x[(n * "
-      "d[1] + h) * d[2] + v] > best)\n                  best = x[(n * d[1] + h) * d[2] + v];\n "
-      "    "
-      "           sum += x[(n * d[1] + h) * d[2] + v];\n              }\n          y[(n * d[3] "
-      "+ i) "
-      "* d[4] + j] = largest ? best : sum / (float)(d[5] * d[6]);\n        }\n}\n\n"
-      "static void\nsoftmax (const float *x, float *y, long outer, long n, long inner, int "
-      "logs)\n{\n  for (long o = 0; o < outer; o++)\n    for (long i = 0; i < inner; i++)\n    "
-      "  "
-      "{\n        const float *a = x + o * n * inner + i;\n        float *b = y + o * n * "
-      "inner + i, "
-      "top = -INFINITY, sum = 0;\n\n        for (long k = 0; k < n; k++)\n          top = a[k "
-      "* "
-      "inner] > top ? a[k * inner] : top;\n        for (long k = 0; k < n; k++)\n          sum "
-      "+= "
-      "expf (a[k * inner] - top);\n        for (long k = 0; k < n; k++)\n          b[k * "
-      "inner] = "
-      "logs ? a[k * inner] - top - logf (sum) : expf (a[k * inner] - top) / sum;\n      "
-      "}\n}\n\n"
-      "static void\nnormalize (const float *x, const float *gamma, const float *beta, const "
-      "float "
-      "*mean, const float *var,\n           float *y, long n, long c, long inner, float "
-      "eps)\n{\n  "
-      "for (long i = 0; i < n * c * inner; i++)\n    {\n      const long k = i / inner % "
-      "c;\n\n     "
-      " y[i] = gamma[k] * (x[i] - mean[k]) / sqrtf (var[k] + eps) + beta[k];\n    }\n}\n";
-
-/* Is the array used, by a step or as a result?  Places of the largest are not. */
-static bool
-is_used (const TdSchedule *s, uint32_t node)
-{
-  bool used = false;
-
-  for (uint32_t k = 0; k < s->n_outputs; k++)
-    used |= s->outputs[k].node == node;
-  for (uint32_t i = 0; i < s->forward.n && !used; i++)
-    for (uint32_t k = 0; k < s->forward.steps[i].n_in; k++)
-      used |= td__step_in (s, &s->forward.steps[i], k) == node;
-  return used;
-}
-
-/* The first array that is not of float: its name and type, or "". */
+/* Why an operation cannot be written although it has a row, or NULL. */
 static const char *
-other_type (const Out *o, char *text, size_t size)
+refuses (const TdCOut *o, const TdStep *step, const TdCRow *row)
 {
-  const TdSchedule *s = o->s;
-  char name[300];
+  for (uint32_t k = 0; k < step->n_in + step->n_out; k++)
+    {
+      const TdDtype dtype = td__c_dtype (
+          o, k < step->n_in ? td__c_in (o, step, k) : td__c_out (o, step, k - step->n_in));
 
-  text[0] = '\0';
-  for (uint32_t n = 0; n < s->n_nodes; n++)
-    if (s->nodes[n].dtype != TD_F32 && is_used (s, n))
+      if (!td__c_has_type (dtype))
+        return dtype == TD_F16 ? "of f16" : "of bf16";
+    }
+  for (uint32_t k = 0; k < step->n_in; k++)
+    if (step->cls->writes >> k & 1)
       {
-        snprintf (text, size, "%s is %s", td__export_name (s, n, name, sizeof name),
-                  td_dtype_name ((TdDtype)s->nodes[n].dtype));
-        break;
+        const TdValue *v = td__node_value (o->s, td__c_in (o, step, k));
+
+        if (v->kind == TD_VALUE_EXTERNAL && v->index < o->s->n_arguments)
+          return "that writes to an argument";
       }
-  return text;
+  if (step->accumulate)
+    return "that adds to what is there";
+  return in_table (row, td__c_calls) || in_table (row, td__c_losses)
+             ? td__c_only_floats (o, step)
+             : NULL;
 }
 
-static TdStatus
-print_arrays (Out *o, const TdSite *site)
+static void
+lack (TdCOut *o, const TdStep *step, const char *why)
+{
+  char text[120];
+
+  snprintf (text, sizeof text, "%s %s", step->cls->name, why);
+  td__export_lack (&o->lacks, step, text);
+}
+
+static void
+print_op (TdCOut *o, const TdStep *step)
+{
+  const TdCRow *row;
+  const char *why;
+
+  if (step->cls->flags & TD_OP_VIEW
+      && td__c_value (o, td__c_in (o, step, 0)) == td__c_value (o, td__c_out (o, step, 0)))
+    return; /* one array */
+  row = row_of (step);
+  if (row == NULL)
+    {
+      td__export_lack (&o->lacks, step, NULL);
+      return;
+    }
+  P (o, "\n  /* %s", step->cls->name);
+  if (step->site != NULL)
+    P (o, ", %s:%d", step->site->file, step->site->line);
+  P (o, " */\n");
+  why = refuses (o, step, row);
+  if (why == NULL)
+    why = row->write (o, step, row->text);
+  if (why != NULL)
+    lack (o, step, why);
+}
+
+static void
+print_fill (TdCOut *o, const TdStep *step)
+{
+  const uint32_t y = td__c_out (o, step, 0);
+
+  if (!td__c_has_type (td__c_dtype (o, y))
+      || (step->how.origin == TD_ARRAY_RANDOM && td__c_dtype (o, y) != TD_F32))
+    {
+      td__export_lack (&o->lacks, step, "an array of a type that C does not have");
+      return;
+    }
+  P (o, "\n");
+  if (step->how.origin == TD_ARRAY_RANDOM)
+    {
+      td__c_draws (o, step);
+      P (o, "  draw (%d, random_seed, random_offset + %llu, 0, v%u, %lld);\n",
+         step->how.random_kind, (unsigned long long)step->random_at, td__c_value (o, y),
+         td__c_count (o, y));
+    }
+  else if (step->how.origin == TD_ARRAY_ARANGE)
+    P (o, "  for (long i0 = 0; i0 < %lld; i0++)\n    v%u[i0] = (%s)(%a + %a * (double)i0);\n",
+       td__c_count (o, y), td__c_value (o, y), td__c_type (td__c_dtype (o, y)), step->how.a,
+       step->how.b);
+  else
+    td__c_fill (o, y, step->how.a);
+}
+
+/* out = in, where an array from outside was changed. */
+static void
+print_copy (TdCOut *o, const TdStep *step)
+{
+  const TdValue *v = td__node_value (o->s, td__c_out (o, step, 0));
+
+  if (v->kind == TD_VALUE_EXTERNAL && v->index < o->s->n_arguments)
+    td__export_lack (&o->lacks, step, "an argument that is changed in place");
+  else
+    P (o, "\n  memcpy (v%u, v%u, %lld * sizeof *v%u);\n",
+       td__c_value (o, td__c_out (o, step, 0)), td__c_value (o, td__c_in (o, step, 0)),
+       td__c_count (o, td__c_out (o, step, 0)), td__c_value (o, td__c_out (o, step, 0)));
+}
+
+static void
+print_step (TdCOut *o, const TdStep *step)
+{
+  if (step->kind == TD_STEP_OP)
+    print_op (o, step);
+  else if (step->kind == TD_STEP_FILL)
+    print_fill (o, step);
+  else if (step->kind == TD_STEP_COPY)
+    print_copy (o, step);
+  else
+    td__export_lack_outside (&o->lacks, step);
+}
+
+/* --- what the body names --- */
+
+/* Call look with each word of C text that is not in a comment. */
+static void
+each_word (const char *text, void (*look) (void *user, const char *word, size_t n), void *user)
+{
+  while (*text != '\0')
+    {
+      const char *word = text;
+
+      if (text[0] == '/' && text[1] == '*')
+        {
+          text = strstr (text, "*/") + 2;
+          continue;
+        }
+      while (isalnum ((unsigned char)*text) || *text == '_')
+        text++;
+      if (text > word)
+        look (user, word, (size_t)(text - word));
+      else
+        text++;
+    }
+}
+
+typedef struct
+{
+  Array *arrays;
+  uint32_t n_arrays;
+  bool *kernels;
+} Names;
+
+static void
+look_at_word (void *user, const char *word, size_t n)
+{
+  Names *names = user;
+
+  if (n > 1 && word[0] == 'v' && isdigit ((unsigned char)word[1]) && names->arrays != NULL)
+    {
+      const unsigned long v = strtoul (word + 1, NULL, 10);
+
+      if (v < names->n_arrays)
+        names->arrays[v].named = true;
+    }
+  for (int k = 0; k < td__c_n_kernels; k++)
+    if (strlen (td__c_kernels[k].name) == n && strncmp (td__c_kernels[k].name, word, n) == 0)
+      names->kernels[k] = true;
+}
+
+/* Mark the arrays and kernels of the body, and the kernels that these call. */
+static void
+find_names (const char *body, Names *names)
+{
+  each_word (body, look_at_word, names);
+  names->arrays = NULL;
+  for (int k = td__c_n_kernels - 1; k >= 0; k--)
+    if (names->kernels[k])
+      each_word (td__c_kernels[k].text, look_at_word, names);
+}
+
+/* --- arrays --- */
+
+static void
+uses (TdCOut *o, Array *arrays, uint32_t node, uint32_t step)
+{
+  Array *a = &arrays[td__c_value (o, node)];
+
+  if (a->node == TD_ABSENT)
+    {
+      a->node = node;
+      a->from = step;
+    }
+  a->to = step;
+}
+
+/* Which array is what, and how long it lives. */
+static Array *
+find_arrays (TdCOut *o)
 {
   const TdSchedule *s = o->s;
-  char name[300];
+  Array *arrays = td__xcalloc (s->n_values + 1, sizeof *arrays);
 
-  for (uint32_t n = 0; n < s->n_nodes; n++)
+  for (uint32_t v = 0; v < s->n_values; v++)
     {
-      float *numbers;
-
-      if (s->nodes[n].dtype != TD_F32)
-        continue; /* no step uses it */
-      P (o, "static %sfloat v%u[%lld]", td__export_is_given (s, n) ? "const " : "", n,
-         count (o, n) > 0 ? count (o, n) : 1);
-      if (td__export_is_given (s, n))
-        {
-          numbers = td__export_numbers (s, n, site);
-          if (numbers == NULL)
-            return td__error_status ();
-          P (o, " = { /* %s */", td__export_name (s, n, name, sizeof name));
-          for (long long i = 0; i < count (o, n); i++)
-            P (o, "%s%a", i % 8 == 0 ? "\n  " : " ", (double)numbers[i]), P (o, "f,");
-          P (o, "\n}");
-          free (numbers);
-        }
-      P (o, ";\n");
+      arrays[v].node = arrays[v].argument = TD_ABSENT;
+      arrays[v].at = -1;
     }
+  for (uint32_t n = 0; n < s->n_nodes; n++)
+    if (td__export_is_given (s, n) && arrays[td__c_value (o, n)].node == TD_ABSENT)
+      {
+        arrays[td__c_value (o, n)].node = n;
+        arrays[td__c_value (o, n)].given = true;
+      }
+  for (uint32_t i = s->n_arguments; i-- > 0;)
+    {
+      Array *a = &arrays[td__c_value (o, s->externals[i].node)];
+
+      a->node = s->externals[i].node;
+      a->argument = i;
+    }
+  for (uint32_t i = 0; i < s->forward.n; i++)
+    {
+      const TdStep *step = &s->forward.steps[i];
+
+      for (uint32_t k = 0; k < step->n_in; k++)
+        uses (o, arrays, td__c_in (o, step, k), i);
+      for (uint32_t k = 0; k < step->n_out; k++)
+        uses (o, arrays, td__c_out (o, step, k), i);
+    }
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    uses (o, arrays, s->outputs[k].node, s->forward.n);
+  return arrays;
+}
+
+/* Do floats share memory?  Others would share it with an array of another type. */
+static bool
+shares (const TdCOut *o, const Array *a)
+{
+  return a->named && !a->given && a->argument == TD_ABSENT
+         && td__c_dtype (o, a->node) == TD_F32;
+}
+
+/* Each at the lowest place that nobody else has while it lives, in the order of the steps;
+ * returns how many floats all are, -1
+ * for no arrays. */
+static int64_t
+place_arrays (const TdCOut *o, Array *arrays, uint32_t n)
+{
+  int64_t all = -1;
+
+  for (uint32_t v = 0; v < n; v++)
+    {
+      Array *a = &arrays[v];
+      int64_t size, at = 0;
+      bool moved = true;
+
+      if (!shares (o, a))
+        continue;
+      size = (td__c_count (o, a->node) + ALIGNED - 1) / ALIGNED * ALIGNED;
+      while (moved)
+        {
+          moved = false;
+          for (uint32_t w = 0; w < v; w++)
+            {
+              const Array *b = &arrays[w];
+              const int64_t end
+                  = b->at + (td__c_count (o, b->node) + ALIGNED - 1) / ALIGNED * ALIGNED;
+
+              if (b->at >= 0 && b->from <= a->to && a->from <= b->to && b->at < at + size
+                  && at < end)
+                {
+                  at = end;
+                  moved = true;
+                }
+            }
+        }
+      a->at = at;
+      all = at + size > all ? at + size : all;
+    }
+  return all;
+}
+
+/* Numbers that were there before the call: in the file, or read from the one beside it. */
+static TdStatus
+print_given (TdCOut *o, uint32_t value, uint32_t node, TdExportOut *out, const TdSite *site)
+{
+  const TdDtype dtype = td__c_dtype (o, node);
+  const bool beside = out->options.weights_beside, is_state = o->s->values[value].is_state;
+  const long long n = td__c_count (o, node);
+  char name[300];
+  void *numbers = td__export_numbers (o->s, node, site);
+
+  if (numbers == NULL)
+    return td__error_status ();
+  P (o, "/* %s */\nstatic %s%s v%u[%lld]", td__export_name (o->s, node, name, sizeof name),
+     is_state || beside ? "" : "const ", td__c_type (dtype), value, n > 0 ? n : 1);
+  if (beside)
+    td__export_bytes (&out->weights, numbers, (size_t)n * td__dtype_sizes[dtype]);
+  for (long long i = 0; i < n && !beside; i++)
+    {
+      P (o, i == 0 ? " = {\n  " : i % 8 == 0 ? ",\n  " : ", ");
+      if (dtype == TD_I64 && ((const int64_t *)numbers)[i] == INT64_MIN)
+        P (o, "INT64_MIN");
+      else if (dtype == TD_I64)
+        P (o, "%lld", (long long)((const int64_t *)numbers)[i]);
+      else
+        td__c_number (o, td__export_at (numbers, dtype, i), dtype);
+    }
+  P (o, "%s;\n", n > 0 && !beside ? "\n}" : "");
+  free (numbers);
   return TD_OK;
 }
 
-static void
-print_step (Out *o, const TdStep *step)
-{
-  static bool (*const writers[]) (Out *, const TdStep *)
-      = { view, unary, binary, linear, matmul, convolution, pooling, normalization, softmax };
-
-  if (step->kind == TD_STEP_FILL && step->how.origin == TD_ARRAY_FILL)
-    {
-      uint32_t y = td__step_out (o->s, step, 0);
-
-      P (o, "  for (long i = 0; i < %lld; i++)\n    v%u[i] = %af;\n", count (o, y), y,
-         step->how.a);
-      return;
-    }
-  if (step->kind == TD_STEP_FILL && step->how.origin == TD_ARRAY_ARANGE)
-    {
-      uint32_t y = td__step_out (o->s, step, 0);
-
-      P (o, "  for (long i = 0; i < %lld; i++)\n    v%u[i] = (float)(%a + %a * (double)i);\n",
-         count (o, y), y, step->how.a, step->how.b);
-      return;
-    }
-  if (step->kind == TD_STEP_FILL || step->kind == TD_STEP_COPY)
-    td__export_lack (&o->lacks, step,
-                     step->kind == TD_STEP_COPY ? "an array that is changed in place"
-                                                : "an array of random numbers");
-  if (step->kind != TD_STEP_OP)
-    return;
-  if (step->site != NULL)
-    P (o, "  /* %s, %s:%d */\n", step->cls->name, step->site->file, step->site->line);
-  for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
-    if (writers[i](o, step))
-      return;
-  td__export_lack (&o->lacks, step, NULL);
-}
-
-/* The body of run (): TD_ERR_ARG with the list of what a C program does not have. */
 static TdStatus
-print_steps (Out *o, const TdSite *site)
+print_arrays (TdCOut *o, const Array *arrays, TdExportOut *out, const TdSite *site)
 {
-  const TdSchedule *s = o->s;
-  char type[400];
+  TdStatus status = TD_OK;
 
-  for (uint32_t i = 0; i < s->forward.n; i++)
-    print_step (o, &s->forward.steps[i]);
-  other_type (o, type, sizeof type);
-  if (o->lacks.n == 0 && type[0] == '\0')
-    return TD_OK;
-  if (o->lacks.n == 0)
-    return td__fail (TD_ERR_DTYPE, "td_static_save", site,
-                     "a C program of float arrays can be written, %s", type);
-  return td__fail (TD_ERR_ARG, "td_static_save", site, "a C program does not have %s%s%s",
-                   o->lacks.text, type[0] != '\0' ? "; its arrays are f32, " : "", type);
+  for (uint32_t v = 0; v < o->s->n_values && status == TD_OK; v++)
+    {
+      const Array *a = &arrays[v];
+
+      if (!a->named || a->argument != TD_ABSENT || a->at >= 0)
+        continue;
+      if (a->given)
+        status = print_given (o, v, a->node, out, site);
+      else
+        P (o, "static %s v%u[%lld];\n", td__c_type (td__c_dtype (o, a->node)), v,
+           td__c_count (o, a->node) > 0 ? td__c_count (o, a->node) : 1);
+    }
+  return status;
 }
 
-/* A program around run () for a pipe. */
+/* Of f16 or bf16, and used: nothing that C has.  Notes it by its name. */
+static TdStatus
+check_types (const TdCOut *o, const Array *arrays, const TdSite *site)
+{
+  char name[300];
+
+  for (uint32_t v = 0; v < o->s->n_values; v++)
+    if (arrays[v].named && !td__c_has_type (td__c_dtype (o, arrays[v].node)))
+      return td__fail (TD_ERR_DTYPE, "td_static_save", site,
+                       "a C program does not have %s: %s is",
+                       td_dtype_name (td__c_dtype (o, arrays[v].node)),
+                       td__export_name (o->s, arrays[v].node, name, sizeof name));
+  return TD_OK;
+}
+
+/* --- the frame --- */
+
+/* A name of C, of the file's. */
 static void
-print_main (Out *o)
+make_name (const char *file, char *text, size_t size)
+{
+  size_t n = 0;
+
+  if (!isalpha ((unsigned char)file[0]))
+    n = (size_t)snprintf (text, size, "net_");
+  for (; *file != '\0' && n + 1 < size; file++)
+    text[n++] = isalnum ((unsigned char)*file) ? *file : '_';
+  text[n] = '\0';
+}
+
+/* The first argument that is this one. */
+static bool
+is_first (const TdCOut *o, uint32_t i)
+{
+  for (uint32_t j = 0; j < i; j++)
+    if (o->s->externals[j].node == o->s->externals[i].node)
+      return false;
+  return true;
+}
+
+/* "const float *input0, float *output0". */
+static void
+print_parameters (TdCOut *o)
+{
+  const TdSchedule *s = o->s;
+  bool any = false;
+
+  for (uint32_t i = 0; i < s->n_arguments; i++)
+    if (is_first (o, i))
+      {
+        P (o, "%sconst %s *input%u", any ? ", " : "",
+           td__c_type (td__c_dtype (o, s->externals[i].node)), i);
+        any = true;
+      }
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    {
+      P (o, "%s%s *output%u", any ? ", " : "", td__c_type (td__c_dtype (o, s->outputs[k].node)),
+         k);
+      any = true;
+    }
+  P (o, any ? "" : "%s", "void");
+}
+
+static void
+print_shape (TdCOut *o, const char *what, uint32_t i, uint32_t node)
+{
+  char text[160];
+
+  P (o, " *   %s%u %s %s\n", what, i, td_shape_text (td__c_shape (o, node), text, sizeof text),
+     td_dtype_name (td__c_dtype (o, node)));
+}
+
+static void
+print_header (TdCOut *o, const char *function, const char *name, bool beside)
 {
   const TdSchedule *s = o->s;
 
-  P (o, "#ifdef MAIN\nint\nmain (void)\n{\n");
+  P (o, "/* Static function %s, written by tapedeck %s; bool is uint8_t, 0 or 1.\n *\n",
+     function, td_version ());
   for (uint32_t i = 0; i < s->n_arguments; i++)
-    P (o, "  static float in%u[%lld];\n", i, count (o, s->externals[i].node));
+    if (is_first (o, i))
+      print_shape (o, "input", i, s->externals[i].node);
+    else
+      P (o, " *   input%u is the same array as an input before it, and not taken\n", i);
   for (uint32_t k = 0; k < s->n_outputs; k++)
-    P (o, "  static float out%u[%lld];\n", k, count (o, s->outputs[k].node));
-  P (o, "  const float *const inputs[] = { ");
+    print_shape (o, "output", k, s->outputs[k].node);
+  P (o, " *\n * One call at a time: arrays are static.  With -DWITH_BLAS products are "
+        "cblas_sgemm.  "
+        "*/\n#pragma once\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern "
+        "\"C\"\n{\n#endif\n\n");
+  if (beside)
+    P (o,
+       "/* Read the weights, once, before the first call.  0, or -1 where they cannot be read. "
+       "*/\nint %s_load (const char *path);\n\n",
+       name);
+  if (o->draws)
+    P (o,
+       "/* Set the place in the random stream: without this it is where the traced call began. "
+       "*/\nvoid %s_random (uint64_t seed, uint64_t offset);\n\n",
+       name);
+  P (o,
+     "/* One call.  0, or 1 where an index was out of range, and 0 was taken for it. */\nint "
+     "%s_run (",
+     name);
+  print_parameters (o);
+  P (o, ");\n\n#ifdef __cplusplus\n}\n#endif\n");
+}
+
+static void
+print_load (TdCOut *o, const Array *arrays, const char *name)
+{
+  P (o,
+     "\nint\n%s_load (const char *path)\n{\n  FILE *f = fopen (path, \"rb\");\n  int ok = f != "
+     "0;\n\n",
+     name);
+  for (uint32_t v = 0; v < o->s->n_values; v++)
+    if (arrays[v].named && arrays[v].given && arrays[v].argument == TD_ABSENT
+        && td__c_count (o, arrays[v].node) > 0)
+      P (o, "  ok = ok && fread (v%u, sizeof v%u, 1, f) == 1;\n", v, v);
+  P (o, "  if (f != 0)\n    fclose (f);\n  return ok ? 0 : -1;\n}\n");
+}
+
+static void
+print_run (TdCOut *o, const Array *arrays, const char *body, const char *name, bool checks)
+{
+  const TdSchedule *s = o->s;
+
+  P (o, "\nint\n%s_run (", name);
+  print_parameters (o);
+  P (o, ")\n{\n");
+  for (uint32_t v = 0; v < s->n_values; v++)
+    if (arrays[v].named && arrays[v].argument != TD_ABSENT)
+      P (o, "  const %s *const v%u = input%u;\n", td__c_type (td__c_dtype (o, arrays[v].node)),
+         v, arrays[v].argument);
+    else if (arrays[v].named && arrays[v].at >= 0)
+      P (o, "  float *const v%u = memory + %lld;\n", v, (long long)arrays[v].at);
   for (uint32_t i = 0; i < s->n_arguments; i++)
-    P (o, "in%u, ", i);
-  P (o, "0 };\n  float *const outputs[] = { ");
-  for (uint32_t k = 0; k < s->n_outputs; k++)
-    P (o, "out%u, ", k);
-  P (o, "0 };\n\n");
+    if (is_first (o, i) && !arrays[td__c_value (o, s->externals[i].node)].named)
+      P (o, "  (void)input%u;\n", i);
+  if (checks)
+    P (o, "  out_of_range = 0;\n");
+  P (o, "%s\n", body);
+  if (o->draws && s->random_total > 0)
+    P (o, "  random_offset += %llu;\n", (unsigned long long)s->random_total);
+  P (o, "  return %s;\n}\n", checks ? "out_of_range" : "0");
+}
+
+/* A program around it for a pipe. */
+static void
+print_main (TdCOut *o, const char *name, bool beside)
+{
+  const TdSchedule *s = o->s;
+
+  P (o, "\n#ifdef MAIN\n#include <stdio.h>\n\nint\nmain (%s)\n{\n",
+     beside ? "int argc, char **argv" : "void");
   for (uint32_t i = 0; i < s->n_arguments; i++)
-    P (o, "  if (fread (in%u, sizeof in%u, 1, stdin) != 1)\n    return 1;\n", i, i);
-  P (o, "  run (inputs, outputs);\n");
+    P (o, "  static %s in%u[%lld];\n", td__c_type (td__c_dtype (o, s->externals[i].node)), i,
+       td__c_count (o, s->externals[i].node) > 0 ? td__c_count (o, s->externals[i].node) : 1);
   for (uint32_t k = 0; k < s->n_outputs; k++)
-    P (o, "  if (fwrite (out%u, sizeof out%u, 1, stdout) != 1)\n    return 1;\n", k, k);
+    P (o, "  static %s out%u[%lld];\n", td__c_type (td__c_dtype (o, s->outputs[k].node)), k,
+       td__c_count (o, s->outputs[k].node) > 0 ? td__c_count (o, s->outputs[k].node) : 1);
+  P (o, "\n");
+  if (beside)
+    P (o, "  if (argc != 2 || %s_load (argv[1]) != 0)\n    return 2;\n", name);
+  for (uint32_t i = 0; i < s->n_arguments; i++)
+    if (td__c_count (o, s->externals[i].node) > 0)
+      P (o, "  if (fread (in%u, sizeof in%u, 1, stdin) != 1)\n    return 1;\n", i, i);
+  P (o, "  if (%s_run (", name);
+  for (uint32_t i = 0, any = 0; i < s->n_arguments; i++)
+    if (is_first (o, i))
+      P (o, "%sin%u", any++ > 0 || i > 0 ? ", " : "", i);
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    P (o, "%sout%u", k > 0 || s->n_arguments > 0 ? ", " : "", k);
+  P (o, ") != 0)\n    return 3;\n");
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    if (td__c_count (o, s->outputs[k].node) > 0)
+      P (o, "  if (fwrite (out%u, sizeof out%u, 1, stdout) != 1)\n    return 1;\n", k, k);
   P (o, "  return 0;\n}\n#endif\n");
 }
 
+/* The body of a call: TD_ERR_ARG with the list of what a C program does not have. */
+static TdStatus
+print_body (TdCOut *o, const TdSite *site)
+{
+  const TdSchedule *s = o->s;
+
+  for (uint32_t i = 0; i < s->forward.n; i++)
+    print_step (o, &s->forward.steps[i]);
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    P (o, "%s  memcpy (output%u, v%u, %lld * sizeof *output%u);\n", k == 0 ? "\n" : "", k,
+       td__c_value (o, s->outputs[k].node), td__c_count (o, s->outputs[k].node), k);
+  return o->lacks.n == 0 ? TD_OK
+                         : td__fail (TD_ERR_ARG, "td_static_save", site,
+                                     "a C program does not have %s", o->lacks.text);
+}
+
+/* Everything but the header; the body is there. */
+static TdStatus
+print_program (TdCOut *o, const char *file, const char *name, const char *body, Array *arrays,
+               bool *kernels, TdExportOut *out, const TdSite *site)
+{
+  const bool beside = out->options.weights_beside;
+  const int64_t memory = place_arrays (o, arrays, o->s->n_values); /* -1: nothing has any */
+  bool checks = false;
+  TdStatus status;
+
+  P (o,
+     "/* See %s.h.  Link with -lm; with -DWITH_BLAS also with a BLAS that has cblas.h.  With\n"
+     " * -DMAIN: a program that reads raw inputs from its standard input%s and writes raw "
+     "outputs. */\n#include \"%s.h\"\n\n#include <math.h>\n#include <string.h>\n%s#ifdef "
+     "WITH_BLAS\n#include <cblas.h>\n#endif\n\n",
+     file, beside ? ", weights from the file named," : "", file,
+     beside ? "#include <stdio.h>\n" : "");
+  for (int k = 0; k < td__c_n_kernels; k++)
+    if (kernels[k])
+      {
+        P (o, "%s\n", td__c_kernels[k].text);
+        checks = checks || strcmp (td__c_kernels[k].name, "out_of_range") == 0;
+      }
+  if (beside)
+    td__export_print (&out->weights, "%s", ""); /* a file, if only an empty one */
+  status = print_arrays (o, arrays, out, site);
+  if (memory >= 0)
+    P (o, "static float memory[%lld];\n", (long long)(memory > 0 ? memory : 1));
+  if (o->room > 0)
+    P (o, "static float workspace[%lld];\n", (long long)o->room);
+  if (o->draws)
+    P (o,
+       "static uint64_t random_seed = %lluu, random_offset = %lluu;\n\nvoid\n%s_random "
+       "(uint64_t "
+       "seed, uint64_t offset)\n{\n  random_seed = seed;\n  random_offset = offset;\n}\n",
+       (unsigned long long)o->seed, (unsigned long long)o->offset, name);
+  if (beside)
+    print_load (o, arrays, name);
+  print_run (o, arrays, body, name, checks);
+  print_main (o, name, beside);
+  return status;
+}
+
 TdStatus
-td__export_c (const TdStatic *function, const TdSchedule *s, TdExport *to, const TdSite *site)
+td__export_c (const TdStatic *function, const TdSchedule *s, const char *file, TdExportOut *out,
+              const TdSite *site)
 {
   TdExport body = { NULL, 0, 0 };
-  Out o = { .s = s, .to = &body };
-  TdStatus status = print_steps (&o, site); /* before millions of weights are */
+  TdCOut o = { .s = s, .to = &body };
+  char name[200];
+  TdStatus status = print_body (&o, site); /* before millions of weights are */
 
-  o.to = to;
+  make_name (file, name, sizeof name);
   if (status == TD_OK)
     {
-      P (&o,
-         "/* Static function %s, written by tapedeck %s.\n *\n * run (const float *const "
-         "*inputs, "
-         "float *const *outputs): one call.  With -DMAIN: reads the\n * inputs as raw float "
-         "from "
-         "standard input, writes the outputs.  Link with -lm. */\n#include <math.h>\n#include "
-         "<stdio.h>\n#include <string.h>\n\n%s\n",
-         function->name, td_version (), helpers);
-      status = print_arrays (&o, site);
-      P (&o, "\nvoid run (const float *const *inputs, float *const *outputs);\n\nvoid\n"
-             "run (const float *const *inputs, float *const *outputs)\n{\n");
-      for (uint32_t i = 0; i < s->n_arguments; i++)
-        P (&o, "  memcpy (v%u, inputs[%u], sizeof v%u);\n", s->externals[i].node, i,
-           s->externals[i].node);
-      P (&o, "%s", body.bytes != NULL ? body.bytes : "");
-      for (uint32_t k = 0; k < s->n_outputs; k++)
-        P (&o, "  memcpy (outputs[%u], v%u, sizeof v%u);\n", k, s->outputs[k].node,
-           s->outputs[k].node);
-      P (&o, "  (void)linear, (void)matmul, (void)convolution, (void)pooling, (void)softmax, "
-             "(void)normalize;\n}\n\n");
-      print_main (&o);
+      Names names = { .arrays = find_arrays (&o),
+                      .n_arrays = s->n_values,
+                      .kernels = td__xcalloc ((size_t)td__c_n_kernels, sizeof (bool)) };
+      Array *arrays = names.arrays;
+
+      if (body.bytes != NULL)
+        find_names (body.bytes, &names);
+      o.to = &out->main;
+      status = check_types (&o, arrays, site);
+      if (status == TD_OK)
+        status = print_program (&o, file, name, body.bytes != NULL ? body.bytes : "", arrays,
+                                names.kernels, out, site);
+      o.to = &out->header;
+      print_header (&o, function->name, name, out->options.weights_beside);
+      free (arrays);
+      free (names.kernels);
     }
   free (body.bytes);
   return status;

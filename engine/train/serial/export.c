@@ -36,6 +36,19 @@ td__export_print (TdExport *e, const char *format, ...)
   e->n += (size_t)n;
 }
 
+void
+td__export_bytes (TdExport *e, const void *bytes, size_t n)
+{
+  if (e->n + n > e->capacity)
+    {
+      e->capacity = 2 * (e->n + n);
+      e->bytes = td__xrealloc (e->bytes, e->capacity);
+    }
+  if (n > 0)
+    memcpy (e->bytes + e->n, bytes, n);
+  e->n += n;
+}
+
 static const TdAttr *
 find_attr (const TdStep *step, const char *name)
 {
@@ -74,7 +87,7 @@ int
 td__export_ints (const TdStep *step, const char *name, int64_t *to, int room)
 {
   const TdAttr *a = find_attr (step, name);
-  int n = a != NULL ? a->count : 0;
+  int n = a == NULL ? 0 : a->kind == TD_ATTR_INT ? 1 : a->count;
 
   if (a == NULL)
     return 0;
@@ -89,6 +102,36 @@ td__export_ints (const TdStep *step, const char *name, int64_t *to, int room)
       to[i] = value;
     }
   return n < room ? n : room;
+}
+
+bool
+td__export_has (const TdStep *step, const char *name)
+{
+  return find_attr (step, name) != NULL;
+}
+
+const char *
+td__export_word (const TdStep *step, const char *name)
+{
+  const TdAttr *a = find_attr (step, name);
+
+  return a != NULL && a->choices != NULL ? a->choices[(int)td__export_number (step, name, 0)]
+                                         : "";
+}
+
+bool
+td__export_is_used (const TdSchedule *s, uint32_t node)
+{
+  const uint32_t value = s->nodes[node].value;
+
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    if (s->nodes[s->outputs[k].node].value == value)
+      return true;
+  for (uint32_t i = 0; i < s->forward.n; i++)
+    for (uint32_t k = 0; k < s->forward.steps[i].n_in; k++)
+      if (s->nodes[td__step_in (s, &s->forward.steps[i], k)].value == value)
+        return true;
+  return false;
 }
 
 static uint32_t
@@ -154,6 +197,28 @@ td__export_lack (TdExportLacks *lacks, const TdStep *step, const char *name)
     strcpy (lacks->text + n, ", ...");
 }
 
+void
+td__export_lack_outside (TdExportLacks *lacks, const TdStep *step)
+{
+  if (step->kind == TD_STEP_HOST_READ)
+    td__export_lack (lacks, step, "numbers that the code reads");
+  else if (step->kind == TD_STEP_EFFECT && strcmp (step->effect.name, "report") != 0)
+    td__export_lack (lacks, step, step->effect.name);
+}
+
+double
+td__export_at (const void *numbers, TdDtype dtype, int64_t i)
+{
+  if (dtype == TD_F32)
+    return (double)((const float *)numbers)[i];
+  if (dtype == TD_F64)
+    return ((const double *)numbers)[i];
+  if (dtype == TD_I32)
+    return ((const int32_t *)numbers)[i];
+  return dtype == TD_I64 ? (double)((const int64_t *)numbers)[i]
+                         : ((const uint8_t *)numbers)[i];
+}
+
 void *
 td__export_numbers (const TdSchedule *s, uint32_t node, const TdSite *site)
 {
@@ -208,13 +273,55 @@ why_none (const TdStatic *function)
   return function->aside != NULL ? function->aside : function->miss_text;
 }
 
+/* The file, and beside it, under the same name, what goes with it; the file comes last. */
+static TdStatus
+write_files (const TdExportOut *out, const char *path, const char *ending, const TdSite *site)
+{
+  const struct
+  {
+    const TdExport *bytes;
+    const char *ending;
+  } files[] = { { &out->weights, ".bin" }, { &out->header, ".h" }, { &out->main, ending } };
+
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    {
+      char *name;
+      bool written;
+
+      if (files[i].bytes->bytes == NULL)
+        continue;
+      name = td__xmalloc ((size_t)(ending - path) + strlen (files[i].ending) + 1);
+      sprintf (name, "%.*s%s", (int)(ending - path), path, files[i].ending);
+      written = td__replace_file (name, files[i].bytes->bytes, files[i].bytes->n);
+      free (name);
+      if (!written)
+        return td__fail (TD_ERR_IO, "td_static_save", site, "%s: %s", path, strerror (errno));
+    }
+  return TD_OK;
+}
+
+/* The program's name is the file's. */
+static TdStatus
+export_c (const TdStatic *function, const TdSchedule *s, const char *path, const char *ending,
+          TdExportOut *out, const TdSite *site)
+{
+  const char *slash = strrchr (path, '/'), *first = slash != NULL ? slash + 1 : path;
+  char *name = td__xmalloc ((size_t)(ending - first) + 1);
+  TdStatus status;
+
+  sprintf (name, "%.*s", (int)(ending - first), first);
+  status = td__export_c (function, s, name, out, site);
+  free (name);
+  return status;
+}
+
 TdStatus
 td_static_save_at (TdStatic *function, const char *path, TdStaticSaveOpt options,
                    const TdSite *site)
 {
   const char *ending = path != NULL ? strrchr (path, '.') : NULL;
   const TdEntry *entry = function != NULL ? function->entries : NULL;
-  TdExport to = { NULL, 0, 0 };
+  TdExportOut out = { .options = options };
   TdStatus status;
 
   if (entry == NULL && function != NULL && why_none (function)[0] != '\0')
@@ -228,17 +335,18 @@ td_static_save_at (TdStatic *function, const char *path, TdStaticSaveOpt options
   if (strcmp (ending, ".npz") == 0)
     return save_npz (entry->schedule, path, site);
   if (strcmp (ending, ".dot") == 0)
-    status = td__export_dot (function, entry->schedule, &to);
+    status = td__export_dot (function, entry->schedule, &out.main);
   else if (strcmp (ending, ".onnx") == 0)
-    status = td__export_onnx (function, entry->schedule, options.custom_domains, &to, site);
+    status
+        = td__export_onnx (function, entry->schedule, options.custom_domains, &out.main, site);
   else if (strcmp (ending, ".c") == 0)
-    status = td__export_c (function, entry->schedule, &to, site);
+    status = export_c (function, entry->schedule, path, ending, &out, site);
   else
     status = td__fail (TD_ERR_ARG, "td_static_save", site,
                        "a name that ends in .dot, .onnx, .npz or .c expected, got %s", path);
-  if (status == TD_OK && !td__replace_file (path, to.bytes, to.n))
-    status = td__fail (TD_ERR_IO, "td_static_save", site, "%s: %s", path, strerror (errno));
-  free (to.bytes);
+  if (status == TD_OK)
+    status = write_files (&out, path, ending, site);
+  free (out.main.bytes), free (out.header.bytes), free (out.weights.bytes);
   return status;
 }
 

@@ -7,13 +7,21 @@
 
 /** Attributes of a step by name. */
 double td__export_number (const TdStep *step, const char *name, double otherwise);
-/** Whole numbers by name; returns how many, at most room. */
+/** Whole numbers by name, or one; returns how many, at most room; below 0: all axes. */
 int td__export_ints (const TdStep *step, const char *name, int64_t *to, int room);
+/** Say whether there is an attribute of that name. */
+bool td__export_has (const TdStep *step, const char *name);
+/** The word of a choice, "" without one.  *Owner*: the class. */
+const char *td__export_word (const TdStep *step, const char *name);
+/** Is the node's array read, by a step or as a result? */
+bool td__export_is_used (const TdSchedule *s, uint32_t node);
 /** A name for every node: "mlp/l1/W", "input0", "v12".  *Owner*: text. */
 const char *td__export_name (const TdSchedule *s, uint32_t node, char *text, size_t size);
 /** The numbers of an external or constant, in host memory.  *Owner*: free; NULL after td__fail.
  */
 void *td__export_numbers (const TdSchedule *s, uint32_t node, const TdSite *site);
+/** Number i of what td__export_numbers gives. */
+double td__export_at (const void *numbers, TdDtype dtype, int64_t i);
 /** Is the node's array there before the call: a parameter, a constant? */
 bool td__export_is_given (const TdSchedule *s, uint32_t node);
 
@@ -26,18 +34,32 @@ typedef struct TdExport
 void td__export_print (TdExport *e, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
 
+void td__export_bytes (TdExport *e, const void *bytes, size_t n);
+
+/** What a function is as files. */
+typedef struct TdExportOut
+{
+  TdStaticSaveOpt options;
+  TdExport main, header, weights; /**< header and weights: NULL where there are none */
+} TdExportOut;
+
 /** The operations of a schedule that a format does not have. */
 typedef struct TdExportLacks
 {
   uint32_t n; /**< how many */
   char
-      text[300]; /**< each name and line once, as many as fit: "huber_loss at loss.c:12, ..." */
+      text[800]; /**< each name and line once, as many as fit: "huber_loss at loss.c:12, ..." */
 } TdExportLacks;
 /** One more: name, or NULL for that of the operation itself. */
 void td__export_lack (TdExportLacks *lacks, const TdStep *step, const char *name);
 
+/** The same for a step that is no operation: numbers that the code reads, code of its own that
+ * runs at each call; nothing for those that a file needs not. */
+void td__export_lack_outside (TdExportLacks *lacks, const TdStep *step);
+
 TdStatus td__export_dot (const TdStatic *function, const TdSchedule *s, TdExport *to);
 TdStatus td__export_onnx (const TdStatic *function, const TdSchedule *s, bool custom_domains,
                           TdExport *to, const TdSite *site);
-TdStatus td__export_c (const TdStatic *function, const TdSchedule *s, TdExport *to,
-                       const TdSite *site);
+/** A program and its header; name: of the file, without folder and ending. */
+TdStatus td__export_c (const TdStatic *function, const TdSchedule *s, const char *name,
+                       TdExportOut *out, const TdSite *site);

@@ -386,7 +386,7 @@ window (TdOnnxNodeWriter *n, const TdStep *step, int n_axes, bool dilates)
     td__onnx_ints (n, "dilations", values, count);
 }
 
-static void foreign (TdOnnx *o, const TdStep *step, const char *type);
+static void foreign (TdOnnx *o, const TdStep *step, const char *why);
 
 static void
 convolution (TdOnnx *o, const TdStep *step, const char *type)
@@ -395,7 +395,7 @@ convolution (TdOnnx *o, const TdStep *step, const char *type)
 
   if (td__export_number (step, "cover_all", 0) != 0)
     {
-      foreign (o, step, type);
+      foreign (o, step, "with cover_all");
       return;
     }
   n = td__onnx_node (o, type, NULL);
@@ -410,8 +410,14 @@ convolution (TdOnnx *o, const TdStep *step, const char *type)
 static void
 pooling (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
+  TdOnnxNodeWriter n;
 
+  if (step->n_out > 1 && td__export_is_used (o->s, td__step_out (o->s, step, 1)))
+    {
+      foreign (o, step, "with the places of the largest");
+      return;
+    }
+  n = td__onnx_node (o, type, NULL);
   td__onnx_in_node (&n, in (o, step, 0));
   window (&n, step, info (o, in (o, step, 0))->shape.ndim - 2, false);
   td__onnx_int (&n, "ceil_mode", td__export_number (step, "cover_all", 0) != 0);
@@ -479,7 +485,7 @@ cross_entropy (TdOnnx *o, const TdStep *step, const char *type)
 
   if (td__export_number (step, "normalize", 1) == 0)
     {
-      foreign (o, step, type);
+      foreign (o, step, "without normalize");
       return;
     }
   n = td__onnx_node (o, type, NULL);
@@ -526,14 +532,17 @@ embed (TdOnnx *o, const TdStep *step, const char *type)
   td__onnx_end (&n);
 }
 
+/* An operation that ONNX does not have, or not so. */
 static void
-foreign (TdOnnx *o, const TdStep *step, const char *type)
+foreign (TdOnnx *o, const TdStep *step, const char *why)
 {
   TdOnnxNodeWriter n = td__onnx_node (o, step->cls->name, "org.tapedeck");
+  char lacks[120];
   int64_t values[64];
 
-  (void)type;
-  td__export_lack (&o->lacks, step, NULL);
+  snprintf (lacks, sizeof lacks, "%s%s%s", step->cls->name, why != NULL ? " " : "",
+            why != NULL ? why : "");
+  td__export_lack (&o->lacks, step, lacks);
   for (uint32_t i = 0; i < step->n_in; i++)
     td__onnx_in_node (&n, in (o, step, i));
   for (uint32_t k = 0; k < step->n_out; k++)
@@ -675,7 +684,9 @@ td__onnx_step (TdOnnx *o, const TdStep *step)
     fill (o, step);
   else if (step->kind == TD_STEP_COPY)
     plain (o, step, "Identity");
-  else if (step->kind == TD_STEP_OP)
+  else if (step->kind != TD_STEP_OP)
+    td__export_lack_outside (&o->lacks, step);
+  else
     {
       for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp (table[i].op, step->cls->name) == 0)
