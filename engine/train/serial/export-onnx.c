@@ -15,11 +15,13 @@ enum
   KIND_STRING = 3,
   KIND_INTS = 7
 };
+/* By opset, from the first that is written on: the file format's version that came with it. */
 enum
 {
-  IR_VERSION = 8,
-  OPSET = 17
+  FIRST_OPSET = 17,
+  LAST_OPSET = 21
 };
+static const int ir_versions[] = { 8, 8, 9, 9, 10 };
 
 int
 td__onnx_dtype (int dtype)
@@ -154,18 +156,37 @@ td__onnx_constant_ints (TdOnnx *o, const int64_t *values, int count, char *text,
 }
 
 const char *
+td__onnx_constant (TdOnnx *o, TdDtype dtype, const TdShape *shape, const void *numbers,
+                   char *text, size_t size)
+{
+  initializer (o, td__onnx_made (o, text, size), dtype, shape, numbers);
+  return text;
+}
+
+/* Types that are no numbers of C come by a cast. */
+const char *
 td__onnx_constant_number (TdOnnx *o, double value, TdDtype dtype, char *text, size_t size)
 {
   const TdShape scalar = { 0, { 0 } };
+  const bool direct = dtype == TD_F32 || dtype == TD_F64 || dtype == TD_I32 || dtype == TD_I64;
   const float f = (float)value;
-  const int32_t i = (int32_t)value;
-  const int64_t l = (int64_t)value;
+  const int32_t i = dtype == TD_I32 ? (int32_t)value : 0;
+  const int64_t l = dtype == TD_I64 ? (int64_t)value : 0;
+  TdOnnxNode n;
 
-  initializer (o, td__onnx_made (o, text, size), dtype, &scalar,
-               dtype == TD_F64   ? (const void *)&value
-               : dtype == TD_I32 ? (const void *)&i
-               : dtype == TD_I64 ? (const void *)&l
-                                 : (const void *)&f);
+  td__onnx_constant (o, direct ? dtype : TD_F32, &scalar,
+                     dtype == TD_F64   ? (const void *)&value
+                     : dtype == TD_I32 ? (const void *)&i
+                     : dtype == TD_I64 ? (const void *)&l
+                                       : (const void *)&f,
+                     text, size);
+  if (direct)
+    return text;
+  n = td__onnx_node (o, "Cast", NULL);
+  td__onnx_in (&n, text);
+  td__onnx_int (&n, "to", td__onnx_dtype ((int)dtype));
+  td__onnx_out (&n, td__onnx_made (o, text, size));
+  td__onnx_end (&n);
   return text;
 }
 
@@ -249,14 +270,19 @@ opset (TdMessage *model, const char *domain, int version)
 }
 
 TdStatus
-td__export_onnx (const TdStatic *function, const TdSchedule *s, bool custom_domains,
-                 TdExport *to, const TdSite *site)
+td__export_onnx (const TdStatic *function, const TdSchedule *s, TdExportOut *out,
+                 const TdSite *site)
 {
-  TdOnnx o = { .s = s };
+  const bool custom_domains = out->options.custom_domains;
+  const int version = out->options.opset;
+  TdOnnx o = { .s = s, .opset = version };
   TdMessage model = { NULL, 0, 0 };
   char doc[160];
   TdStatus status;
 
+  if (version < FIRST_OPSET || version > LAST_OPSET)
+    return td__fail (TD_ERR_ARG, "td_static_save", site, "opset %d to %d expected, got %d",
+                     FIRST_OPSET, LAST_OPSET, version);
   td__message_text (&o.graph, GRAPH_NAME, function->name);
   status = write_given (&o, site);
   for (uint32_t i = 0; i < s->forward.n && status == TD_OK; i++)
@@ -271,17 +297,16 @@ td__export_onnx (const TdStatic *function, const TdSchedule *s, bool custom_doma
       return status;
     }
   write_outputs (&o);
-  td__message_int (&model, MODEL_IR_VERSION, IR_VERSION);
+  td__message_int (&model, MODEL_IR_VERSION, ir_versions[version - FIRST_OPSET]);
   td__message_text (&model, MODEL_PRODUCER, "tapedeck");
   td__message_text (&model, MODEL_PRODUCER_VERSION, td_version ());
   snprintf (doc, sizeof doc, "static function %s; operations that ONNX does not have: %u",
             function->name, o.lacks.n);
   td__message_text (&model, MODEL_DOC, doc);
   td__message_nest (&model, MODEL_GRAPH, &o.graph);
-  opset (&model, "", OPSET);
+  opset (&model, "", version);
   if (o.lacks.n > 0)
     opset (&model, "org.tapedeck", 1);
-  to->bytes = (char *)model.bytes;
-  to->n = model.n;
+  out->main = (TdExport){ (char *)model.bytes, model.n, model.capacity };
   return TD_OK;
 }

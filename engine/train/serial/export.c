@@ -337,8 +337,7 @@ td_static_save_at (TdStatic *function, const char *path, TdStaticSaveOpt options
   if (strcmp (ending, ".dot") == 0)
     status = td__export_dot (function, entry->schedule, &out.main);
   else if (strcmp (ending, ".onnx") == 0)
-    status
-        = td__export_onnx (function, entry->schedule, options.custom_domains, &out.main, site);
+    status = td__export_onnx (function, entry->schedule, &out, site);
   else if (strcmp (ending, ".c") == 0)
     status = export_c (function, entry->schedule, path, ending, &out, site);
   else

@@ -58,8 +58,8 @@ void td__export_lack (TdExportLacks *lacks, const TdStep *step, const char *name
 void td__export_lack_outside (TdExportLacks *lacks, const TdStep *step);
 
 TdStatus td__export_dot (const TdStatic *function, const TdSchedule *s, TdExport *to);
-TdStatus td__export_onnx (const TdStatic *function, const TdSchedule *s, bool custom_domains,
-                          TdExport *to, const TdSite *site);
+TdStatus td__export_onnx (const TdStatic *function, const TdSchedule *s, TdExportOut *out,
+                          const TdSite *site);
 /** A program and its header; name: of the file, without folder and ending. */
 TdStatus td__export_c (const TdStatic *function, const TdSchedule *s, const char *name,
                        TdExportOut *out, const TdSite *site);

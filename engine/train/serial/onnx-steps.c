@@ -144,16 +144,19 @@ hard_sigmoid (TdOnnx *o, const TdStep *step, const char *type)
   with_float (o, step, type, "alpha", 0.2);
 }
 
-/* Reductions; ReduceSum takes its axes as an input, the others as an attribute. */
+/* Reductions; ReduceSum takes its axes as an input, the others as an attribute before opset 18.
+ */
 static void
 reduce (TdOnnx *o, const TdStep *step, const char *type)
 {
-  const bool as_input = strcmp (type, "ReduceSum") == 0;
+  const bool as_input = strcmp (type, "ReduceSum") == 0 || o->opset >= 18;
   int64_t axes[AXES];
   int count = td__export_ints (step, "axis", axes, AXES);
   char text[TEXT];
   TdOnnxNodeWriter n;
 
+  if (count == 0)
+    type = "Identity";
   if (as_input && count > 0)
     td__onnx_constant_ints (o, axes, count, text, sizeof text);
   n = td__onnx_node (o, type, NULL);
@@ -162,7 +165,8 @@ reduce (TdOnnx *o, const TdStep *step, const char *type)
     td__onnx_in (&n, text);
   else if (count > 0)
     td__onnx_ints (&n, "axes", axes, count);
-  td__onnx_int (&n, "keepdims", td__export_number (step, "keepdims", 0) != 0);
+  if (count != 0)
+    td__onnx_int (&n, "keepdims", td__export_number (step, "keepdims", 0) != 0);
   td__onnx_out_node (&n, out (o, step));
   td__onnx_end (&n);
 }
@@ -387,6 +391,7 @@ window (TdOnnxNodeWriter *n, const TdStep *step, int n_axes, bool dilates)
 }
 
 static void foreign (TdOnnx *o, const TdStep *step, const char *why);
+static void composed (TdOnnx *o, const TdStep *step);
 
 static void
 convolution (TdOnnx *o, const TdStep *step, const char *type)
@@ -422,7 +427,8 @@ pooling (TdOnnx *o, const TdStep *step, const char *type)
   window (&n, step, info (o, in (o, step, 0))->shape.ndim - 2, false);
   td__onnx_int (&n, "ceil_mode", td__export_number (step, "cover_all", 0) != 0);
   if (strcmp (type, "AveragePool") == 0)
-    td__onnx_int (&n, "count_include_pad", 1);
+    td__onnx_int (&n, "count_include_pad",
+                  td__export_number (step, "pad_value", 0) != (double)TD_NONE);
   td__onnx_out_node (&n, out (o, step));
   td__onnx_end (&n);
 }
@@ -483,9 +489,9 @@ cross_entropy (TdOnnx *o, const TdStep *step, const char *type)
   const bool scalar_loss = info (o, out (o, step))->shape.ndim == 0;
   TdOnnxNodeWriter n;
 
-  if (td__export_number (step, "normalize", 1) == 0)
+  if (td__export_number (step, "normalize", 1) == 0 || step->n_in > 2)
     {
-      foreign (o, step, "without normalize");
+      composed (o, step);
       return;
     }
   n = td__onnx_node (o, type, NULL);
@@ -561,6 +567,15 @@ foreign (TdOnnx *o, const TdStep *step, const char *why)
   td__onnx_end (&n);
 }
 
+static void
+composed (TdOnnx *o, const TdStep *step)
+{
+  const char *why = NULL;
+
+  if (!td__onnx_shape (o, step) && !td__onnx_recipe (o, step, &why))
+    foreign (o, step, why);
+}
+
 static const struct
 {
   const char *op, *type;
@@ -631,6 +646,7 @@ static const struct
   { "max_pooling_2d", "MaxPool", pooling },
   { "max_pooling_nd", "MaxPool", pooling },
   { "average_pooling_2d", "AveragePool", pooling },
+  { "average_pooling_nd", "AveragePool", pooling },
   { "fixed_batch_normalization", "BatchNormalization", fixed_normalization },
   { "layer_normalization", "LayerNormalization", layer_normalization },
   { "dropout", "Dropout", dropout },
@@ -694,6 +710,6 @@ td__onnx_step (TdOnnx *o, const TdStep *step)
             table[i].write (o, step, table[i].type);
             return;
           }
-      foreign (o, step, NULL);
+      composed (o, step);
     }
 }

@@ -1,6 +1,6 @@
 /* An ONNX graph that is being written.
  *
- * *Source*: github.com/onnx/onnx, onnx.proto3 and Operators.md, opset 17.
+ * *Source*: github.com/onnx/onnx, onnx.proto3 and Operators.md, opsets 17 to 21.
  * SPDX-License-Identifier: MIT */
 #pragma once
 
@@ -12,6 +12,7 @@ typedef struct TdOnnx
   const TdSchedule *s;
   TdMessage graph;
   uint32_t n_made; /**< names that were made up */
+  int opset;
   TdExportLacks lacks;
 } TdOnnx;
 
@@ -35,9 +36,15 @@ void td__onnx_end (TdOnnxNodeWriter *n);
 /** A constant with these numbers; its name goes to text. */
 const char *td__onnx_constant_ints (TdOnnx *o, const int64_t *values, int count, char *text,
                                     size_t size);
+const char *td__onnx_constant (TdOnnx *o, TdDtype dtype, const TdShape *shape,
+                               const void *numbers, char *text, size_t size);
 const char *td__onnx_constant_number (TdOnnx *o, double value, TdDtype dtype, char *text,
                                       size_t size);
 /** A new name. */
 const char *td__onnx_made (TdOnnx *o, char *text, size_t size);
+/** Write an operation that is several of ONNX's (onnx-recipes.c), or moves elements
+ * (onnx-shapes.c).  False where it is none; *why: what of it cannot be written, or NULL. */
+bool td__onnx_recipe (TdOnnx *o, const TdStep *step, const char **why);
+bool td__onnx_shape (TdOnnx *o, const TdStep *step);
 /** Write the nodes of one step (onnx-steps.c). */
 void td__onnx_step (TdOnnx *o, const TdStep *step);

@@ -79,6 +79,12 @@ td__message_nest (TdMessage *m, unsigned field, TdMessage *inner)
 }
 
 void
+td__message_append (TdMessage *m, const TdMessage *more)
+{
+  put (m, more->bytes, more->n);
+}
+
+void
 td__message_free (TdMessage *m)
 {
   free (m->bytes);

@@ -20,4 +20,6 @@ void td__message_bytes (TdMessage *m, unsigned field, const void *bytes, size_t 
 void td__message_text (TdMessage *m, unsigned field, const char *text);
 /** Put a message into another, and free it. */
 void td__message_nest (TdMessage *m, unsigned field, TdMessage *inner);
+/** Put the fields of a message behind those of another. */
+void td__message_append (TdMessage *m, const TdMessage *more);
 void td__message_free (TdMessage *m);

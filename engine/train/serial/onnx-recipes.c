@@ -1,0 +1,538 @@
+/* Operations that are several of ONNX's: each is a line of text, which is read when it is
+ * written.
+ *
+ * A line is what the result is: Mul (a, Sigmoid (a)) is Mul(a,Sigmoid(a)). The inputs are a, b
+ * ... f; "u=...;" gives a name to what is used again; "|" comes before a second result. Numbers
+ * have the type of a. Besides there are
+ *   @name    an attribute as a number of that type, :@name as a whole number, %name as a list
+ *   :3       a whole number; [0,2] a list of them, in which @name stands for an attribute
+ *   $0 ^0    the shape of a result, of an input
+ *   ~1       the shape of input 1 with axes of 1 around it, where it belongs to axis 1 of a
+ *   #0 :#0   the size of axis 0 of a
+ *   !name    what a function below makes
+ * Behind the operands of a call, after ";", are attributes. Of these axes=A stands for the axes
+ * of attribute axis, C for all but 1, S for those that the result has not; to=T for the
+ * result's type, F for that of a, I for i64, B for bool.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "onnx-fields.h"
+#include "onnx.h"
+#include "host-memory.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  TEXT = 300,
+  MOST_NAMES = 12,
+  MOST_IN = 6
+};
+
+typedef struct
+{
+  TdOnnx *o;
+  const TdStep *step;
+  const char *at;
+  char name[MOST_NAMES], value[MOST_NAMES][TEXT];
+  int n_names;
+} Recipe;
+
+static const TdNodeInfo *
+input (const Recipe *r, uint32_t i)
+{
+  return &r->o->s->nodes[td__step_in (r->o->s, r->step, i)];
+}
+
+static const TdNodeInfo *
+output (const Recipe *r, uint32_t i)
+{
+  return &r->o->s->nodes[td__step_out (r->o->s, r->step, i)];
+}
+
+/* An attribute by the name that comes next. */
+static double
+attribute (Recipe *r)
+{
+  char name[32];
+  size_t n = 0;
+
+  while (n + 1 < sizeof name && (isalnum ((unsigned char)*r->at) || *r->at == '_'))
+    name[n++] = *r->at++;
+  name[n] = '\0';
+  return td__export_number (r->step, name, 0);
+}
+
+static double
+number (Recipe *r)
+{
+  char *end;
+  double v;
+
+  if (*r->at == '@')
+    {
+      r->at++;
+      return attribute (r);
+    }
+  if (*r->at == '#')
+    {
+      v = (double)input (r, 0)->shape.dim[r->at[1] - '0'];
+      r->at += 2;
+      return v;
+    }
+  v = strtod (r->at, &end);
+  r->at = end;
+  return v;
+}
+
+/* "[0,@groups,-1]". */
+static int
+list (Recipe *r, int64_t *to)
+{
+  int n = 0;
+
+  for (r->at++; *r->at != ']'; r->at += *r->at == ',')
+    if (*r->at == '-' && strncmp (r->at, "-end", 4) == 0)
+      {
+        to[n++] = -INT64_MAX;
+        r->at += 4;
+      }
+    else
+      to[n++] = (int64_t)number (r);
+  r->at++;
+  return n;
+}
+
+/* Axes by letter; returns how many, -1 for all of them. */
+static int
+axes_of (const Recipe *r, char letter, int64_t *to)
+{
+  const TdShape *x = &input (r, 0)->shape, *y = &output (r, 0)->shape;
+  const int more = x->ndim - y->ndim;
+  int n = 0;
+
+  if (letter == 'A')
+    return td__export_ints (r->step, "axis", to, TD_MAX_DIMS);
+  for (int d = 0; d < x->ndim; d++)
+    if (letter == 'C' ? d != 1 : d < more || y->dim[d - more] != x->dim[d])
+      to[n++] = d;
+  return n;
+}
+
+/* --- what recipes ask for by name --- */
+
+/* 1 where a query sees a key, else 0. */
+static void
+causal (Recipe *r, char *to)
+{
+  const int64_t n_q = input (r, 0)->shape.dim[1], n_k = input (r, 1)->shape.dim[1];
+  const TdShape shape = { 2, { n_q, n_k } };
+  float *sees = td__xcalloc ((size_t)(n_q * n_k) + 1, sizeof *sees);
+
+  for (int64_t i = 0; i < n_q * n_k; i++)
+    sees[i] = i % n_k <= i / n_k + n_k - n_q;
+  td__onnx_constant (r->o, TD_F32, &shape, sees, to, TEXT);
+  free (sees);
+}
+
+static void
+scale (Recipe *r, char *to)
+{
+  const double given = td__export_number (r->step, "scale", 0);
+
+  td__onnx_constant_number (r->o,
+                            given != 0 ? given : 1 / sqrt ((double)input (r, 0)->shape.dim[2]),
+                            TD_F32, to, TEXT);
+}
+
+/* How a mask spreads over the batches that share it; the shape of all scores. */
+static void
+every (Recipe *r, char *to)
+{
+  const int64_t n = input (r, 3)->shape.dim[0];
+  const int64_t spread[] = { 1, n > 0 ? input (r, 0)->shape.dim[0] / n : 1, 1, 1 };
+
+  td__onnx_constant_ints (r->o, spread, 4, to, TEXT);
+}
+
+static void
+scores (Recipe *r, char *to)
+{
+  const int64_t shape[]
+      = { input (r, 0)->shape.dim[0], input (r, 0)->shape.dim[1], input (r, 1)->shape.dim[1] };
+
+  td__onnx_constant_ints (r->o, shape, 3, to, TEXT);
+}
+
+static const struct
+{
+  const char *name;
+  void (*make) (Recipe *r, char *to);
+} makers[]
+    = { { "causal", causal }, { "scale", scale }, { "every", every }, { "scores", scores } };
+
+/* --- reading --- */
+
+static void expression (Recipe *r, const char *result, char *to);
+
+/* Shapes: "$0", "^0", "~1". */
+static void
+shape (Recipe *r, char *to)
+{
+  const char kind = r->at[0];
+  const uint32_t i = (uint32_t)(r->at[1] - '0');
+  const TdShape *s = kind == '$' ? &output (r, i)->shape : &input (r, i)->shape;
+  int64_t under[TD_MAX_DIMS];
+
+  r->at += 2;
+  if (kind != '~')
+    {
+      td__onnx_constant_ints (r->o, s->dim, s->ndim, to, TEXT);
+      return;
+    }
+  for (int d = 0; d < input (r, 0)->shape.ndim; d++)
+    under[d] = d >= 1 && d <= s->ndim ? s->dim[d - 1] : 1;
+  td__onnx_constant_ints (r->o, under, input (r, 0)->shape.ndim, to, TEXT);
+}
+
+static void
+constant (Recipe *r, char *to)
+{
+  int64_t values[2 * TD_MAX_DIMS];
+  int n;
+
+  if (strchr ("$^~", *r->at) != NULL)
+    shape (r, to);
+  else if (*r->at == '[')
+    {
+      n = list (r, values);
+      td__onnx_constant_ints (r->o, values, n, to, TEXT);
+    }
+  else if (*r->at == '%')
+    {
+      r->at++;
+      values[0] = (int64_t)attribute (r);
+      td__onnx_constant_ints (r->o, values, 1, to, TEXT);
+    }
+  else if (*r->at == ':')
+    {
+      r->at++;
+      td__onnx_constant_number (r->o, number (r), TD_I64, to, TEXT);
+    }
+  else
+    td__onnx_constant_number (r->o, number (r), (TdDtype)input (r, 0)->dtype, to, TEXT);
+}
+
+/* "key=value" behind the operands.  Axes of a reduction may be an operand: then *axes has them.
+ */
+static void
+call_attribute (Recipe *r, TdOnnxNode *n, bool axes_as_input, int64_t *axes, int *n_axes)
+{
+  char key[32];
+  size_t k = 0;
+  int64_t values[TD_MAX_DIMS];
+  int count;
+
+  while (*r->at != '=' && k + 1 < sizeof key)
+    key[k++] = *r->at++;
+  key[k] = '\0';
+  r->at++;
+  if (strcmp (key, "to") == 0)
+    {
+      const char letter = *r->at++;
+
+      td__onnx_int (n, key,
+                    td__onnx_dtype (letter == 'T'   ? output (r, 0)->dtype
+                                    : letter == 'F' ? input (r, 0)->dtype
+                                    : letter == 'I' ? TD_I64
+                                                    : TD_BOOL));
+      return;
+    }
+  if (*r->at != '[' && strchr ("ACS", *r->at) == NULL)
+    {
+      td__onnx_int (n, key, (int64_t)number (r));
+      return;
+    }
+  count = *r->at == '[' ? list (r, values) : axes_of (r, *r->at++, values);
+  if (axes_as_input && strcmp (key, "axes") == 0)
+    {
+      memcpy (axes, values, sizeof values);
+      *n_axes = count;
+    }
+  else if (count >= 0)
+    td__onnx_ints (n, key, values, count);
+}
+
+/* "Type(operands;attributes)". */
+static void
+call (Recipe *r, const char *type, const char *result, char *to)
+{
+  const bool axes_as_input = strncmp (type, "Reduce", 6) == 0
+                             && (strcmp (type, "ReduceSum") == 0 || r->o->opset >= 18);
+  char in[MOST_IN][TEXT], axes_name[TEXT];
+  int n_in = 0, n_axes = -1;
+  int64_t axes[TD_MAX_DIMS];
+  TdOnnxNode n, attributes;
+
+  for (r->at++; *r->at != ')' && *r->at != ';'; r->at += *r->at == ',')
+    expression (r, NULL, in[n_in++]);
+  attributes = (TdOnnxNode){ .o = r->o };
+  for (; *r->at != ')';)
+    {
+      r->at++;
+      call_attribute (r, &attributes, axes_as_input, axes, &n_axes);
+    }
+  r->at++;
+  if (n_axes > 0)
+    td__onnx_constant_ints (r->o, axes, n_axes, axes_name, sizeof axes_name);
+  n = td__onnx_node (r->o, n_axes == 0 ? "Identity" : type, NULL);
+  for (int i = 0; i < n_in; i++)
+    td__onnx_in (&n, in[i]);
+  if (n_axes > 0)
+    td__onnx_in (&n, axes_name);
+  if (result != NULL)
+    snprintf (to, TEXT, "%s", result);
+  else
+    td__onnx_made (r->o, to, TEXT);
+  td__onnx_out (&n, to);
+  if (n_axes != 0)
+    td__message_append (&n.m, &attributes.m);
+  td__message_free (&attributes.m);
+  td__onnx_end (&n);
+}
+
+/* The value of what comes next goes to `to`; under the name `result` if there is one. */
+static void
+expression (Recipe *r, const char *result, char *to)
+{
+  char word[32];
+  size_t n = 0;
+
+  if (*r->at == '!')
+    {
+      r->at++;
+      for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
+        if (strncmp (r->at, makers[i].name, strlen (makers[i].name)) == 0)
+          {
+            r->at += strlen (makers[i].name);
+            makers[i].make (r, to);
+            return;
+          }
+    }
+  if (!isalpha ((unsigned char)*r->at))
+    {
+      constant (r, to);
+      return;
+    }
+  while (n + 1 < sizeof word && isalnum ((unsigned char)*r->at))
+    word[n++] = *r->at++;
+  word[n] = '\0';
+  if (*r->at == '(')
+    {
+      call (r, word, result, to);
+      return;
+    }
+  for (int i = r->n_names - 1; i >= 0; i--)
+    if (r->name[i] == word[0])
+      {
+        snprintf (to, TEXT, "%s", r->value[i]);
+        return;
+      }
+  td__export_name (r->o->s, td__step_in (r->o->s, r->step, (uint32_t)(word[0] - 'a')), to,
+                   TEXT);
+}
+
+/* Does a row's key, "op?attribute?!attribute?#3", fit the step?  Attributes are not 0, or 0;
+ * after # comes the number of inputs. */
+static bool
+fits (const char *key, const TdStep *step)
+{
+  const size_t n = strcspn (key, "?");
+
+  if (strlen (step->cls->name) != n || strncmp (step->cls->name, key, n) != 0)
+    return false;
+  for (key += n; *key == '?'; key += strcspn (key, "?"))
+    {
+      const bool opposite = key[1] == '!';
+      char name[32];
+
+      key += 1 + opposite;
+      snprintf (name, sizeof name, "%.*s", (int)strcspn (key, "?"), key);
+      if (name[0] == '#' ? (int)step->n_in != name[1] - '0'
+                         : (td__export_number (step, name, 0) != 0) == opposite)
+        return false;
+    }
+  return true;
+}
+
+#define SCORES "Mul(MatMul(a,Transpose(b;perm=[0,2,1])),!scale)"
+#define SEEN "Cast(Cast(Reshape(Expand(Unsqueeze(d,[1]),!every),!scores);to=B);to=F)"
+#define HIDE "Mul(Softmax(Where(Cast(k;to=B),u,-1e30);axis=2),k)"
+#define MOMENTS(X, AXES) "u=Sub(" X ",m);v=ReduceMean(Mul(u,u);axes=" AXES ");"
+#define SCALED "Add(Mul(n,Reshape(b,~1)),Reshape(c,~2))"
+#define HUBER "u=Sub(a,b);v=Clip(u,Neg(@delta),@delta);w=Mul(Mul(Sub(Add(u,u),v),v),0.5);"
+#define SIGMOID_LOSS                                                                           \
+  "t=Cast(b;to=F);k=Cast(GreaterOrEqual(t,0);to=F);l=Mul(k,Add(Sub(Relu(a),Mul(a,t)),"         \
+  "Log(Add(Exp(Neg(Abs(a))),1))));"
+#define HINGE "s=Cast(OneHot(Cast(b;to=I),:#1,[1,-1]);to=F);h=Relu(Add(Mul(a,s),1));"
+#define ENTROPY                                                                                \
+  "t=Cast(b;to=I);k=Not(Equal(t,:@ignore_label));i=Where(k,t,:0);"                             \
+  "e=Mul(Neg(Squeeze(GatherElements(LogSoftmax(a;axis=1),Unsqueeze(i,[1]);axis=1),[1])),"      \
+  "Cast(k;to=F));"
+#define COUNTED "Max(ReduceSum(Cast(k;to=F);keepdims=0),1)"
+
+/* The first that fits is taken. */
+static const struct
+{
+  const char *key, *text;
+} recipes[] = {
+  { "log1p", "Log(Add(a,1))" },
+  { "expm1", "Sub(Exp(a),1)" },
+  { "rsqrt", "Reciprocal(Sqrt(a))" },
+  { "softplus", "Div(Softplus(Mul(a,@beta)),@beta)" },
+  { "gelu?approximate", "Mul(Mul(a,0.5),Add(Tanh(Mul(Add(a,Mul(Mul(Mul(a,a),a),0.044715)),"
+                        "0.7978845608028654)),1))" },
+  { "gelu", "Mul(Mul(a,0.5),Add(Erf(Mul(a,0.7071067811865476)),1))" },
+  { "swish", "Mul(a,Sigmoid(Mul(a,Reshape(b,~1))))" },
+  { "prelu", "PRelu(a,Reshape(b,~1))" },
+  { "linear_interpolate", "Add(Mul(a,b),Mul(Sub(1,a),c))" },
+  { "clip_inside", "Cast(And(GreaterOrEqual(a,@x_min),LessOrEqual(a,@x_max));to=T)" },
+  { "equal", "Cast(Equal(a,b);to=T)" },
+  { "greater_equal", "Cast(GreaterOrEqual(a,b);to=T)" },
+  { "greater", "Cast(Greater(a,b);to=T)" },
+  { "less_equal", "Cast(LessOrEqual(a,b);to=T)" },
+  { "less", "Cast(Less(a,b);to=T)" },
+  { "squared_difference", "u=Sub(a,b);Mul(u,u)" },
+  { "squared_error", "u=Sub(a,b);Mul(u,u)" },
+  { "absolute_error", "Abs(Sub(a,b))" },
+  { "mean_absolute_error", "ReduceMean(Abs(Sub(a,b));keepdims=0)" },
+  { "huber_loss?reduce", HUBER "w" },
+  { "huber_loss", HUBER "ReduceSum(w;axes=[1],keepdims=0)" },
+  { "gaussian", "Add(a,Mul(Exp(Mul(b,0.5)),c))" },
+  { "sqrt_sum_square", "Reshape(Sqrt(ReduceSum(Mul(a,a);axes=A,keepdims=1)),$0)" },
+  { "sum_to", "Reshape(ReduceSum(a;axes=S,keepdims=1),$0)" },
+  { "flip", "Slice(a,[-1],[-end],%axis,[-1])" },
+  { "cumsum", "CumSum(a,:@axis;reverse=@reverse)" },
+  { "select_item", "Reshape(GatherElements(a,Reshape(Cast(b;to=I),[-1,1]);axis=1),$0)" },
+  { "one_hot", "Cast(OneHot(Cast(a;to=I),:@n_classes,[0,1]);to=T)" },
+  { "get_item_arrays?#2", "Gather(a,b;axis=@axis)" },
+  { "get_item_arrays?#3?!axis",
+    "GatherND(a,Concat(Unsqueeze(Cast(b;to=I),[-1]),Unsqueeze(Cast(c;to=I),[-1]);axis=-1))" },
+  { "batch_normalization",
+    "m=ReduceMean(a;axes=C);" MOMENTS ("a", "C") "n=Div(u,Sqrt(Add(v,@eps)));" SCALED },
+  { "group_normalization", "g=Reshape(a,[0,@groups,-1]);m=ReduceMean(g;axes=[2]);" MOMENTS (
+                               "g", "[2]") "n=Reshape(Div(u,Sqrt(Add(v,@eps))),^0);" SCALED },
+  { "rms_normalization", "Mul(Div(a,Sqrt(Add(ReduceMean(Mul(a,a);axes=[-1]),@eps))),b)" },
+  { "normalize", "Div(a,Add(Sqrt(ReduceSum(Mul(a,a);axes=A)),@eps))" },
+  { "bilinear?#3", "MatMul(Reshape(Mul(Unsqueeze(Flatten(a;axis=1),[2]),Unsqueeze(Flatten(b;"
+                   "axis=1),[1])),[0,-1]),Flatten(c;axis=2))" },
+  { "bilinear?#6",
+    "u=Flatten(a;axis=1);v=Flatten(b;axis=1);Add(Add(Add(MatMul(Reshape(Mul(Unsqueeze(u,[2]),"
+    "Unsqueeze(v,[1])),[0,-1]),Flatten(c;axis=2)),MatMul(u,d)),MatMul(v,e)),f)" },
+  { "lstm", "g=Reshape(b,[0,-1,4]);n=Add(Mul(Tanh(Gather(g,:0;axis=2)),Sigmoid(Gather(g,:1;"
+            "axis=2))),Mul(a,Sigmoid(Gather(g,:2;axis=2))));Identity(n)|Mul(Tanh(n),Sigmoid("
+            "Gather(g,:3;axis=2)))" },
+  { "scaled_dot_product_attention?#3?!causal", "MatMul(Softmax(" SCORES ";axis=2),c)" },
+  { "scaled_dot_product_attention?#3", "k=!causal;u=" SCORES ";MatMul(" HIDE ",c)" },
+  { "scaled_dot_product_attention?#4?!causal", "k=" SEEN ";u=" SCORES ";MatMul(" HIDE ",c)" },
+  { "scaled_dot_product_attention?#4",
+    "k=Mul(" SEEN ",!causal);u=" SCORES ";MatMul(" HIDE ",c)" },
+  { "accuracy", "ReduceMean(Cast(Equal(ArgMax(a;axis=1,keepdims=0),Cast(b;to=I));to=F);"
+                "keepdims=0)" },
+  { "binary_accuracy",
+    "t=Cast(b;to=I);Div(ReduceSum(Cast(Equal(Cast(GreaterOrEqual(a,0);to=I),t);to=F);"
+    "keepdims=0),Max(ReduceSum(Cast(GreaterOrEqual(t,:0);to=F);keepdims=0),1))" },
+  { "sigmoid_cross_entropy?reduce", SIGMOID_LOSS "l" },
+  { "sigmoid_cross_entropy?normalize",
+    SIGMOID_LOSS "Div(ReduceSum(l;keepdims=0),Max(ReduceSum(k;keepdims=0),1))" },
+  { "sigmoid_cross_entropy", SIGMOID_LOSS "Div(ReduceSum(l;keepdims=0),#0)" },
+  { "hinge?reduce?norm", HINGE "Mul(h,h)" },
+  { "hinge?reduce", HINGE "h" },
+  { "hinge?norm", HINGE "Div(ReduceSum(Mul(h,h);keepdims=0),#0)" },
+  { "hinge", HINGE "Div(ReduceSum(h;keepdims=0),#0)" },
+  { "softmax_cross_entropy?#3?reduce", ENTROPY "Mul(e,Gather(c,i))" },
+  { "softmax_cross_entropy?#3?normalize",
+    ENTROPY "Div(ReduceSum(Mul(e,Gather(c,i));keepdims=0)," COUNTED ")" },
+  { "softmax_cross_entropy?#3", ENTROPY "Div(ReduceSum(Mul(e,Gather(c,i));keepdims=0),#0)" },
+  { "softmax_cross_entropy?reduce", ENTROPY "e" },
+  { "softmax_cross_entropy?normalize", ENTROPY "Div(ReduceSum(e;keepdims=0)," COUNTED ")" },
+  { "softmax_cross_entropy", ENTROPY "Div(ReduceSum(e;keepdims=0),#0)" },
+  { "relu_grad", "Mul(b,Cast(Greater(a,0);to=F))" },
+  { "sigmoid_grad", "Mul(Mul(b,a),Sub(1,a))" },
+  { "tanh_grad", "Mul(b,Sub(1,Mul(a,a)))" },
+  { "leaky_relu_grad", "Where(Less(a,0),Mul(b,@slope),b)" },
+  { "softmax_grad", "Mul(a,Sub(b,ReduceSum(Mul(a,b);axes=A)))" },
+  { "log_softmax_grad", "Sub(b,Mul(Exp(a),ReduceSum(b;axes=A)))" },
+};
+
+/* Why a recipe is none for this step, or NULL. */
+static const char *
+refuses (const TdOnnx *o, const TdStep *step)
+{
+  const char *op = step->cls->name;
+  int64_t ignored[1];
+  const TdShape *x = &o->s->nodes[td__step_in (o->s, step, 0)].shape;
+
+  for (uint32_t k = strcmp (op, "lstm") == 0 ? 2 : 1; k < step->n_out; k++)
+    if (td__export_is_used (o->s, td__step_out (o->s, step, k)))
+      return "whose further results are used";
+  if (strcmp (op, "lstm") == 0
+      && x->dim[0] != o->s->nodes[td__step_in (o->s, step, 1)].shape.dim[0])
+    return "of sequences that have ended";
+  if (strcmp (op, "accuracy") == 0 && td__export_ints (step, "ignore_label", ignored, 1) > 0)
+    return "with ignore_label";
+  if (step->n_in == 4 && strcmp (op, "scaled_dot_product_attention") == 0
+      && x->dim[0] % o->s->nodes[td__step_in (o->s, step, 3)].shape.dim[0] != 0)
+    return "whose last batches share a mask";
+  return NULL;
+}
+
+/* Names before the result, and each result. */
+static void
+follow (Recipe *r)
+{
+  for (uint32_t k = 0; k < r->step->n_out && *r->at != '\0'; k++)
+    {
+      char result[TEXT], to[TEXT];
+
+      while (r->at[1] == '=' && r->n_names < MOST_NAMES)
+        {
+          r->name[r->n_names] = r->at[0];
+          r->at += 2;
+          expression (r, NULL, r->value[r->n_names]);
+          r->n_names++;
+          r->at += *r->at == ';';
+        }
+      td__export_name (r->o->s, td__step_out (r->o->s, r->step, k), result, sizeof result);
+      expression (r, result, to);
+      if (strcmp (to, result) != 0)
+        {
+          TdOnnxNode n = td__onnx_node (r->o, "Identity", NULL);
+
+          td__onnx_in (&n, to);
+          td__onnx_out (&n, result);
+          td__onnx_end (&n);
+        }
+      r->at += *r->at == '|';
+    }
+}
+
+bool
+td__onnx_recipe (TdOnnx *o, const TdStep *step, const char **why)
+{
+  *why = NULL;
+  for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+    if (fits (recipes[i].key, step))
+      {
+        Recipe r = { .o = o, .step = step, .at = recipes[i].text };
+
+        *why = refuses (o, step);
+        if (*why == NULL)
+          follow (&r);
+        return *why == NULL;
+      }
+  return false;
+}
