@@ -218,7 +218,10 @@ convolution (TdCOut *o, const TdStep *step, const char *text)
   P (o, ", %lld, %lld, %lld, %lld, ", (long long)x->dim[0], (long long)x->dim[1],
      (long long)y->dim[1], (long long)groups);
   numbers = print_windows (o, step, transposed ? y : x, transposed ? x : y, w);
-  P (o, ", %s);\n", room (o, (transposed ? y : x)->dim[1] / groups * numbers));
+  numbers *= (transposed ? y : x)->dim[1] / groups;
+  if (!transposed && groups == 1) /* the kernel may take the whole batch at once */
+    numbers = numbers * x->dim[0] + td__size (y);
+  P (o, ", %s);\n", room (o, numbers));
   return NULL;
 }
 
@@ -364,7 +367,7 @@ im2col (TdCOut *o, const TdStep *step, const char *text)
   print_windows (o, step, x, y, NULL);
   P (o, ", ");
   result (o, step, 0);
-  P (o, ");\n");
+  P (o, ", %lld);\n", (long long)(y->dim[2] * y->dim[3]));
   return NULL;
 }
 

@@ -10,6 +10,7 @@
  *     save=FOLDER    write links and optimizers at the end
  *     from=I load=FOLDER  go on there
  *     export=FOLDER  write what is called there as ONNX and C, with its inputs and its results
+ *     time=N         and say what a replay of it takes: the least of N, processor time
  *     fault=NAME     (some programs) a mistake to be found: vanishing, growth, nan, branch
  *
  * SPDX-License-Identifier: MIT */
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum
 {
@@ -141,6 +143,26 @@ life_export_arrays (const char *path, const char *what, TdVar *const *v, int n)
     }
 }
 
+/* "replay MICROSECONDS". */
+__attribute__ ((unused)) static void
+life_time (TdStatic *s, TdVar *const *in, int n_in, int n_out, int64_t n)
+{
+  clock_t least = 0;
+
+  for (int64_t k = 0; k < n; k++)
+    TD_SCOPE ("time")
+      {
+        const clock_t begin = clock ();
+        TdVar *out[8];
+
+        td_static_call (s, in, n_in, out, n_out);
+        if (k == 0 || clock () - begin < least)
+          least = clock () - begin;
+      }
+  if (n > 0)
+    printf ("replay %.0f\n", 1e6 * (double)least / CLOCKS_PER_SEC);
+}
+
 /* One function, as it is used for inference or as it is trained, in every format: its inputs
  * and results as files, and a line for each format: "OK", or why it could not be. */
 __attribute__ ((unused)) static void
@@ -169,6 +191,7 @@ life_export (int i, bool train, TdVar *const *in, int n_in, int n_out)
             }
           life_export_arrays (path, "in", in, n_in);
           life_export_arrays (path, "out", out, n_out);
+          life_time (life_made[i].function, in, n_in, n_out, life_arg ("time", 0));
         }
 }
 

@@ -89,20 +89,22 @@ batch_normalize (const float *x, const float *gamma, const float *beta, float *r
   for (long k = 0; k < c; k++)
     {
       const double m = (double)(n * inner);
-      double sum = 0, squares = 0;
+      double sum = 0, squares = 0, sums[8] = { 0 }, more[8] = { 0 };
 
       for (long i = 0; i < n; i++)
         for (long j = 0; j < inner; j++)
-          sum += x[(i * c + k) * inner + j];
-      sum /= m;
+          sums[j % 8] += x[(i * c + k) * inner + j];
+      for (int j = 0; j < 8; j++)
+        sum += sums[j] / m;
       for (long i = 0; i < n; i++)
         for (long j = 0; j < inner; j++)
           {
             const double d = x[(i * c + k) * inner + j] - sum;
 
-            squares += d * d;
+            more[j % 8] += d * d;
           }
-      squares /= m;
+      for (int j = 0; j < 8; j++)
+        squares += more[j] / m;
       mean[k] = (float)sum;
       inv_std[k] = (float)(1 / sqrt (squares + eps));
       if (running_mean != 0)

@@ -10,9 +10,10 @@ typedef struct
   long k[3], s[3], p[3], d[3]; /* size, stride, padding, dilation */
 } windows;
 
-/* The windows of each channel of x as rows: cols (channels, k, m); 0 outside. */
+/* The windows of each channel of x as rows: cols (channels, k, m), a row every `row` numbers; 0
+ * outside. */
 static void
-unfold (const float *x, long channels, const windows *w, float *cols)
+unfold (const float *x, long channels, const windows *w, float *cols, long row)
 {
   const long *n = w->n, *m = w->m, *k = w->k;
 
@@ -21,29 +22,33 @@ unfold (const float *x, long channels, const windows *w, float *cols)
       const float *image = x + r / (k[0] * k[1] * k[2]) * n[0] * n[1] * n[2];
       const long e = r / (k[1] * k[2]) % k[0] * w->d[0] - w->p[0],
                  f = r / k[2] % k[1] * w->d[1] - w->p[1], g = r % k[2] * w->d[2] - w->p[2];
+      float *to = cols + r * row;
 
       for (long i = 0; i < m[0]; i++)
-        for (long j = 0; j < m[1]; j++, cols += m[2])
+        for (long j = 0; j < m[1]; j++, to += m[2])
           {
             const long a = i * w->s[0] + e, b = j * w->s[1] + f;
-            const float *line = image + (a * n[1] + b) * n[2];
+            const float *line = image + (a * n[1] + b) * n[2] + g;
             const int inside = a >= 0 && a < n[0] && b >= 0 && b < n[1];
-            long low = g < 0 ? -g : 0, high = n[2] - g < m[2] ? n[2] - g : m[2];
 
-            if (!inside)
-              memset (cols, 0, (size_t)m[2] * sizeof *cols);
-            else if (w->s[2] == 1 && low < high)
+            if (inside && w->s[2] == 1)
               {
-                memset (cols, 0, (size_t)low * sizeof *cols);
-                memcpy (cols + low, line + g + low, (size_t)(high - low) * sizeof *cols);
-                memset (cols + high, 0, (size_t)(m[2] - high) * sizeof *cols);
+                const long low = g < 0 ? (-g < m[2] ? -g : m[2]) : 0,
+                           high = n[2] - g < m[2] ? (n[2] - g > low ? n[2] - g : low) : m[2];
+
+                for (long q = 0; q < low; q++)
+                  to[q] = 0;
+                for (long q = low; q < high; q++)
+                  to[q] = line[q];
+                for (long q = high; q < m[2]; q++)
+                  to[q] = 0;
               }
             else
               for (long q = 0; q < m[2]; q++)
                 {
                   const long c = q * w->s[2] + g;
 
-                  cols[q] = c >= 0 && c < n[2] ? line[c] : 0;
+                  to[q] = inside && c >= 0 && c < n[2] ? line[q * w->s[2]] : 0;
                 }
           }
     }
@@ -73,8 +78,28 @@ fold (const float *cols, long channels, const windows *w, float *x)
     }
 }
 
+/* A convolution (below) of one group and small results: one product for the whole batch; room
+ * for the windows of all of them, and y. */
+static void
+small_convolution (const float *x, const float *w, const float *b, float *y, long batch,
+                   long n_in, long n_out, const windows *g, float *room)
+{
+  const long size = g->n[0] * g->n[1] * g->n[2], out = g->m[0] * g->m[1] * g->m[2];
+  const long rows = n_in * g->k[0] * g->k[1] * g->k[2], all = batch * out;
+  float *product = room + rows * all;
+
+  for (long i = 0; i < batch; i++)
+    unfold (x + i * n_in * size, n_in, g, room + i * out, all);
+  gemm (0, 0, n_out, all, rows, w, room, 0, product);
+  for (long o = 0; o < n_out; o++)
+    for (long i = 0; i < batch; i++)
+      for (long k = 0; k < out; k++)
+        y[(i * n_out + o) * out + k] = product[o * all + i * out + k] + (b != 0 ? b[o] : 0);
+}
+
 /* y (batch, n_out, m) from x (batch, n_in, n), w (n_out, n_in / groups, k), b (n_out) or 0;
- * room for the windows of a group. */
+ * room for the windows of a group, or, of less than 256 results a channel, those of the batch
+ * and y. */
 static void
 convolution (const float *x, const float *w, const float *b, float *y, long batch, long n_in,
              long n_out, long groups, const windows *g, float *room)
@@ -84,6 +109,11 @@ convolution (const float *x, const float *w, const float *b, float *y, long batc
   const int as_it_is = window == 1 && size == out && g->s[0] == 1 && g->s[1] == 1
                        && g->s[2] == 1 && g->p[0] == 0 && g->p[1] == 0 && g->p[2] == 0;
 
+  if (groups == 1 && out < 256)
+    {
+      small_convolution (x, w, b, y, batch, n_in, n_out, g, room);
+      return;
+    }
   for (long i = 0; i < batch * groups; i++)
     {
       float *to = y + i * o * out;
@@ -91,7 +121,7 @@ convolution (const float *x, const float *w, const float *b, float *y, long batc
       for (long k = 0; b != 0 && k < o * out; k++)
         to[k] = b[i % groups * o + k / out];
       if (!as_it_is)
-        unfold (x + i * c * size, c, g, room);
+        unfold (x + i * c * size, c, g, room, out);
       gemm (0, 0, o, out, c * window, w + i % groups * o * c * window,
             as_it_is ? x + i * c * size : room, b != 0, to);
     }
@@ -130,7 +160,7 @@ convolution_grad_w (const float *x, const float *gy, float *gw, long batch, long
   memset (gw, 0, (size_t)(n_out * c * window) * sizeof *gw);
   for (long i = 0; i < batch * groups; i++)
     {
-      unfold (x + i * c * size, c, g, room);
+      unfold (x + i * c * size, c, g, room, out);
       gemm (0, 1, o, c * window, out, gy + i * o * out, room, 1,
             gw + i % groups * o * c * window);
     }
