@@ -444,7 +444,8 @@ print_parameters (TdCOut *o)
          k);
       any = true;
     }
-  P (o, any ? "" : "%s", "void");
+  if (!any)
+    P (o, "void");
 }
 
 static void
