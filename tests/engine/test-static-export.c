@@ -297,6 +297,60 @@ export__a_c_program_draws_the_numbers_of_the_stream (void **state)
   td_link_free (link);
 }
 
+/* A number that the code reads, which may decide what it does. */
+static void
+with_read (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  float number;
+
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  td_read (td_sum (in[0]), &number, sizeof number);
+  out[0] = number > 0 ? td_relu (in[0]) : td_tanh (in[0]);
+}
+
+static void
+export__code_that_a_file_cannot_have_is_named (void **state)
+{
+  static const char *const endings[] = { "c", "onnx" };
+  TdStatic *s = td_static_new (with_read, NULL);
+
+  (void)state;
+  TD_SCOPE ("call")
+    td_static_call1 (s, td_ones (TD_F32, TD_SHAPE (2, 3)));
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+    {
+      char name[32];
+
+      snprintf (name, sizeof name, "read.%s", endings[i]);
+      assert_int_equal (td_static_save (s, td_test_tmp (name)), TD_ERR_ARG);
+      assert_non_null (
+          strstr (said (TD_ERR_ARG),
+                  " does not have numbers that the code reads at test-static-export.c:"));
+      assert_int_not_equal (access (td_test_tmp (name), F_OK), 0);
+    }
+  td_static_free (s);
+}
+
+static void
+export__other_opsets_are_refused (void **state)
+{
+  static const int opsets[] = { 0, 16, 22 };
+  Model m;
+  Net net;
+
+  (void)state;
+  model_new (&m, &net);
+  for (size_t i = 0; i < sizeof opsets / sizeof *opsets; i++)
+    {
+      assert_int_equal (td_static_save (m.s, td_test_tmp ("old.onnx"), .opset = opsets[i]),
+                        TD_ERR_ARG);
+      assert_non_null (strstr (said (TD_ERR_ARG), "opset 17 to 21 expected"));
+      assert_int_not_equal (access (td_test_tmp ("old.onnx"), F_OK), 0);
+    }
+}
+
 static void
 export__what_a_format_lacks_is_named (void **state)
 {
@@ -342,6 +396,8 @@ main (void)
     engine_test (export__a_c_program_computes_the_same_without_anything_else),
     engine_test (export__a_c_program_draws_the_numbers_of_the_stream),
     engine_test (export__npz_holds_what_the_schedule_reads_and_dot_its_operations),
+    engine_test (export__code_that_a_file_cannot_have_is_named),
+    engine_test (export__other_opsets_are_refused),
     engine_test (export__what_a_format_lacks_is_named),
   };
 
