@@ -172,7 +172,7 @@ td__onnx_constant_number (TdOnnx *o, double value, TdDtype dtype, char *text, si
   const float f = (float)value;
   const int32_t i = dtype == TD_I32 ? (int32_t)value : 0;
   const int64_t l = dtype == TD_I64 ? (int64_t)value : 0;
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   td__onnx_constant (o, direct ? dtype : TD_F32, &scalar,
                      dtype == TD_F64   ? (const void *)&value

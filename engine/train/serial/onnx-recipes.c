@@ -229,7 +229,7 @@ constant (Recipe *r, char *to)
 /* "key=value" behind the operands.  Axes of a reduction may be an operand: then *axes has them.
  */
 static void
-call_attribute (Recipe *r, TdOnnxNode *n, bool axes_as_input, int64_t *axes, int *n_axes)
+call_attribute (Recipe *r, TdOnnxNodeWriter *n, bool axes_as_input, int64_t *axes, int *n_axes)
 {
   char key[32];
   size_t k = 0;
@@ -275,11 +275,11 @@ call (Recipe *r, const char *type, const char *result, char *to)
   char in[MOST_IN][TEXT], axes_name[TEXT];
   int n_in = 0, n_axes = -1;
   int64_t axes[TD_MAX_DIMS];
-  TdOnnxNode n, attributes;
+  TdOnnxNodeWriter n, attributes;
 
   for (r->at++; *r->at != ')' && *r->at != ';'; r->at += *r->at == ',')
     expression (r, NULL, in[n_in++]);
-  attributes = (TdOnnxNode){ .o = r->o };
+  attributes = (TdOnnxNodeWriter){ .o = r->o };
   for (; *r->at != ')';)
     {
       r->at++;
@@ -510,7 +510,7 @@ follow (Recipe *r)
       expression (r, result, to);
       if (strcmp (to, result) != 0)
         {
-          TdOnnxNode n = td__onnx_node (r->o, "Identity", NULL);
+          TdOnnxNodeWriter n = td__onnx_node (r->o, "Identity", NULL);
 
           td__onnx_in (&n, to);
           td__onnx_out (&n, result);

@@ -47,7 +47,7 @@ with_lists (TdOnnx *o, const char *type, const char *from, const int64_t *const 
             const int *sizes, int n_lists, const char *to)
 {
   char names[4][TEXT];
-  TdOnnxNode n;
+  TdOnnxNodeWriter n;
 
   for (int i = 0; i < n_lists; i++)
     td__onnx_constant_ints (o, lists[i], sizes[i], names[i], TEXT);
@@ -77,7 +77,7 @@ moveaxis (TdOnnx *o, const TdStep *step)
 {
   const int ndim = shape_of (o, in (o, step, 0))->ndim;
   const int64_t from = axis_of (step, "source", ndim), to = axis_of (step, "destination", ndim);
-  TdOnnxNode n = td__onnx_node (o, "Transpose", NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, "Transpose", NULL);
   int64_t order[AXES], k = 0;
 
   for (int d = 0; d < ndim; d++)
@@ -129,7 +129,7 @@ join (TdOnnx *o, const TdStep *step, int64_t axis,
       void (*shape_in) (const TdShape *x, TdShape *like))
 {
   char text[TEXT], made[TEXT];
-  TdOnnxNode n = td__onnx_node (o, "Concat", NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, "Concat", NULL);
 
   for (uint32_t k = 0; k < step->n_in; k++)
     {
@@ -176,7 +176,7 @@ static void
 padded (TdOnnx *o, uint32_t x, const int64_t *widths, int n, double with, const char *to)
 {
   char list[TEXT], number[TEXT];
-  TdOnnxNode node;
+  TdOnnxNodeWriter node;
 
   td__onnx_constant_ints (o, widths, n, list, sizeof list);
   td__onnx_constant_number (o, with, (TdDtype)o->s->nodes[x].dtype, number, sizeof number);
@@ -210,7 +210,7 @@ pad_sequence (TdOnnx *o, const TdStep *step)
 {
   const TdShape *y = shape_of (o, out (o, step, 0));
   const int64_t first[] = { 0 };
-  TdOnnxNode n = td__onnx_node (o, "Concat", NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, "Concat", NULL);
 
   for (uint32_t k = 0; k < step->n_in; k++)
     {
@@ -294,7 +294,7 @@ deconvolution (TdOnnx *o, const TdStep *step)
   const int ndim = x->ndim - 2;
   int64_t lists[3][AXES], pads[2 * AXES], more[AXES];
   static const char *const names[] = { "stride", "pad", "dilate" };
-  TdOnnxNode n = td__onnx_node (o, "ConvTranspose", NULL);
+  TdOnnxNodeWriter n = td__onnx_node (o, "ConvTranspose", NULL);
 
   for (int i = 0; i < 3; i++)
     {
