@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """onnx-models.py TAPEDECK: the real ONNX models of shared/data, by `tapedeck eval MODEL.onnx`.
 
-Each is called with the inputs that lie beside it and has to give the outputs that do; the one with
-control flow is refused by naming each operator.
+Each is called with the inputs that lie beside it and has to give the outputs that do.
 SPDX-License-Identifier: MIT
 """
 import os
@@ -71,10 +70,7 @@ def main():
             report.claim(f"{model.parent.name}, {data.name}: the outputs that lie beside it",
                          problems_of(child, got, want))
         if not pairs:
-            child, _ = evaluate(sys.argv[1], model, [])
-            lines = ["not there: operator If" in line for line in child.stderr.splitlines()]
-            report.claim(f"{model.parent.name}: is refused by naming each operator If that is needed, once",
-                         [] if child.returncode == 2 and lines == [True] * 2 else [child.stderr])
+            print(f"# {model.parent.name}: nothing lies beside it; onnx-operators.py has onnxruntime")
     report.end()
 
 

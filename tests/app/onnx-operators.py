@@ -29,6 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/meta"))
 # pylint: disable=wrong-import-position
 from checks import Report  # noqa: E402
+from onnx_control import cases, refused  # noqa: E402
 
 onnxruntime.set_default_logger_severity(3)
 RANDOM = np.random.default_rng(7)
@@ -275,8 +276,72 @@ def compare(program, model, arrays, folder):
     return problems
 
 
+def differences(model, inputs, name):
+    """The gradient of the sum of all outputs in one input, by onnxruntime."""
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    gradient = np.zeros_like(inputs[name])
+    for at in np.ndindex(gradient.shape):
+        for sign in (1, -1):
+            moved = {n: a.copy() for n, a in inputs.items()}
+            moved[name][at] += sign * 1e-5
+            gradient[at] += sign * sum(y.sum() for y in session.run(None, moved)) / 2e-5
+    return gradient
+
+
+def compare_gradients(program, model, inputs, folder):
+    """After compare, whose files are there."""
+    command = [program, "eval", f"{folder}/m.onnx", "-o", f"{folder}/grads"]
+    for i in range(len(inputs)):
+        command += ["--in", f"{folder}/{i}.npy"]
+    for k in range(len(model.graph.output)):
+        np.save(f"{folder}/gy{k}.npy", np.ones_like(np.load(f"{folder}/out/out{k}.npy")))
+        command += ["--gy", f"{folder}/gy{k}.npy"]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if child.returncode != 0:
+        return [child.stderr.strip()]
+    problems = []
+    for i, (name, array) in enumerate(inputs.items()):
+        want = differences(model, inputs, name) if array.dtype == np.float64 else None
+        path = pathlib.Path(f"{folder}/grads/gin{i}.npy")
+        got = np.load(path) if path.exists() else np.zeros_like(array)
+        if want is not None and np.abs(got - want).max() > 1e-6 * (1 + np.abs(want).max()):
+            problems.append(f"gradient of {name} differs by {np.abs(got - want).max()}")
+    return problems
+
+
+def check_control(report, program):
+    for name, model, inputs in cases():
+        with tempfile.TemporaryDirectory() as folder:
+            problems = compare(program, model, list(inputs.values()), folder)
+            if not problems:
+                problems = compare_gradients(program, model, inputs, folder)
+        report.claim(f"{name} gives what onnxruntime gives, and its gradients are differences", problems)
+    for name, model, says in refused():
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.save(model, f"{folder}/m.onnx")
+            child = subprocess.run([program, "eval", f"{folder}/m.onnx"], capture_output=True, text=True, timeout=60)
+        report.claim(f"{name} is refused",
+                     [] if child.returncode == 2 and says in child.stderr else [child.stderr])
+
+
+def check_voice_detector(report, program):
+    """A real model with If, of shared/data."""
+    shared = pathlib.Path(os.environ.get("TAPEDECK_SHARED", ROOT.parent / "shared"))
+    path = shared / "data/onnx/silero_vad_16k/model.onnx"
+    if not path.exists():
+        print("# shared/data/onnx is not there")
+        return
+    for rate in (8000, 16000):
+        arrays = [f(1, 576) * np.float32(0.1), f(2, 1, 128), np.array(rate, np.int64)]
+        with tempfile.TemporaryDirectory() as folder:
+            report.claim(f"silero_vad_16k at {rate} Hz gives what onnxruntime gives",
+                         compare(program, onnx.load(path), arrays, folder))
+
+
 def main():
     report = Report()
+    check_control(report, sys.argv[1])
+    check_voice_detector(report, sys.argv[1])
     for op, opsets, inputs, attributes, *rest in ROWS:
         problems, n_run = [], 0
         for opset in opsets:

@@ -528,7 +528,7 @@ onnx__everything_that_is_not_there_is_listed (void **state)
 
   (void)state;
   sum_model (&f);
-  onnx_node (&f, "n1", "If", NULL, "y", "u", NULL, 0);
+  onnx_node (&f, "n1", "Det", NULL, "y", "u", NULL, 0);
   onnx_node (&f, "n2", "Gelu", "com.microsoft", "y", "v", NULL, 0);
   onnx_node (&f, "n3", "Gelu", NULL, "y", "w1", NULL, 0);
   onnx_node (&f, "n4", "ArgMax", NULL, "y", "w2", "select_last_index", 1);
@@ -538,8 +538,8 @@ onnx__everything_that_is_not_there_is_listed (void **state)
     onnx_output (&f, (const char *const[]){ "u", "v", "w1", "w2", "w3" }[i]);
   onnx_write (&f, td_test_tmp ("lacks.onnx"));
   link = td_onnx_load (td_test_tmp ("lacks.onnx"), .lack = hear, .user = heard);
-  assert_says (said_once (TD_ERR_ARG), "not there: operator If (node n1); ");
-  assert_string_equal (heard, "operator If (node n1)\n"
+  assert_says (said_once (TD_ERR_ARG), "not there: operator Det (node n1); ");
+  assert_string_equal (heard, "operator Det (node n1)\n"
                               "Gelu (node n2) of domain com.microsoft\n"
                               "Gelu (node n3) as opset 13 has it\n"
                               "attribute select_last_index of this value of ArgMax (node n4)\n"

@@ -38,9 +38,11 @@ find (const Names *names, const char *name)
   return &names->entries[at];
 }
 
-typedef struct
+typedef struct Connect
 {
-  TdOnnxGraph *g;
+  TdOnnxGraph *g, *root;       /* root: whose values and arrays are those of all bodies */
+  const struct Connect *outer; /* whose names are seen, too */
+  int at;                      /* the node whose body is looked at */
   Names names;
   char *why;
   size_t size;
@@ -53,7 +55,7 @@ make (Connect *c, const char *name, int maker, int *value)
 
   if (e->name != NULL)
     return snprintf (c->why, c->size, "%.200s is made twice", name), false;
-  *e = (Entry){ name, c->g->n_values++, maker };
+  *e = (Entry){ name, c->root->n_values++, maker };
   *value = e->value;
   return true;
 }
@@ -91,7 +93,7 @@ constant_tensor (TdOnnxGraph *g, const TdOnnxNode *n, TdOnnxTensor *t)
 
 /* Nodes that make constants become arrays that are given. */
 static void
-take_constants (TdOnnxGraph *g)
+take_constants (TdOnnxGraph *root, TdOnnxGraph *g)
 {
   int kept = 0;
 
@@ -107,7 +109,7 @@ take_constants (TdOnnxGraph *g)
           continue;
         }
       g->n_givens++;
-      given->tensor.why = constant_tensor (g, n, &given->tensor);
+      given->tensor.why = constant_tensor (root, n, &given->tensor);
       given->tensor.name = n->out_names[0];
     }
   g->n_nodes = kept;
@@ -121,7 +123,7 @@ static bool
 take_defaults (Connect *c)
 {
   TdOnnxGraph *g = c->g;
-  TdOnnxPort *in = td__onnx_alloc (&g->arena, (size_t)g->n_in + 1, sizeof *in);
+  TdOnnxPort *in = td__onnx_alloc (&c->root->arena, (size_t)g->n_in + 1, sizeof *in);
   int n = 0, n_all = g->n_in;
 
   for (int i = 0; i < n_all; i++)
@@ -170,40 +172,70 @@ makers (Connect *c)
   return true;
 }
 
+/* The value of a name before node i, or TD_ONNX_ABSENT and what is wrong with it. */
+static int
+value_of (const Connect *c, const char *name, int i, const char **wrong)
+{
+  const Entry *e = find (&c->names, name);
+
+  if (e->name != NULL && e->maker < i)
+    return e->value;
+  *wrong = e->name == NULL ? "nothing makes"
+           : e->maker == i ? "it makes itself"
+                           : "a later node makes: in a circle, or out of order";
+  for (const Connect *o = c->outer; o != NULL && e->name == NULL; o = o->outer)
+    {
+      e = find (&o->names, name);
+      if (e->name != NULL && e->maker < o->at)
+        return e->value;
+    }
+  return TD_ONNX_ABSENT;
+}
+
+static bool connect_graph (TdOnnxGraph *root, TdOnnxGraph *g, const Connect *outer, char *why,
+                           size_t size);
+
+/* Values that node i takes, in its bodies as well. */
+static bool
+take (Connect *c, int i)
+{
+  TdOnnxNode *n = &c->g->nodes[i];
+  const char *wrong = "";
+  char text[240];
+
+  for (int k = 0; k < n->n_in; k++)
+    {
+      const char *name = n->in_names[k];
+
+      n->in[k] = name[0] != '\0' ? value_of (c, name, i, &wrong) : TD_ONNX_ABSENT;
+      if (name[0] != '\0' && n->in[k] == TD_ONNX_ABSENT)
+        return snprintf (c->why, c->size, "%s takes %.200s, which %s",
+                         td__onnx_node_text (n, text, sizeof text), name, wrong),
+               false;
+    }
+  c->at = i;
+  for (int k = 0; k < n->n_attrs; k++)
+    if (n->attrs[k].graph != NULL
+        && !connect_graph (c->root, n->attrs[k].graph, c, c->why, c->size))
+      return false;
+  return true;
+}
+
 static bool
 takers (Connect *c)
 {
   TdOnnxGraph *g = c->g;
-  char text[240];
+  const char *wrong;
 
   for (int i = 0; i < g->n_nodes; i++)
-    for (int k = 0; k < g->nodes[i].n_in; k++)
-      {
-        const char *name = g->nodes[i].in_names[k];
-        const Entry *e = find (&c->names, name);
-
-        g->nodes[i].in[k] = TD_ONNX_ABSENT;
-        if (name[0] == '\0')
-          continue;
-        if (e->name == NULL || e->maker >= i)
-          {
-            snprintf (c->why, c->size, "%s takes %.200s, which %s",
-                      td__onnx_node_text (&g->nodes[i], text, sizeof text), name,
-                      e->name == NULL ? "nothing makes"
-                      : e->maker == i ? "it makes itself"
-                                      : "a later node makes: in a circle, or out of order");
-            return false;
-          }
-        g->nodes[i].in[k] = e->value;
-      }
+    if (!take (c, i))
+      return false;
   for (int k = 0; k < g->n_out; k++)
     {
-      const Entry *e = find (&c->names, g->out[k].name);
-
-      if (e->name == NULL)
+      g->out[k].value = value_of (c, g->out[k].name, g->n_nodes, &wrong);
+      if (g->out[k].value == TD_ONNX_ABSENT)
         return snprintf (c->why, c->size, "nothing makes its output %.200s", g->out[k].name),
                false;
-      g->out[k].value = e->value;
     }
   return true;
 }
@@ -217,6 +249,29 @@ is_needed (const TdOnnxNode *n, const bool *used)
   for (int k = 0; k < n->n_out && !is; k++)
     is = n->out[k] != TD_ONNX_ABSENT && used[n->out[k]];
   return is;
+}
+
+/* Whatever a body takes, from outside as well. */
+static void mark_body (const TdOnnxGraph *body, bool *used);
+
+static void
+mark_node (const TdOnnxNode *n, bool *used)
+{
+  for (int k = 0; k < n->n_in; k++)
+    if (n->in[k] != TD_ONNX_ABSENT)
+      used[n->in[k]] = true;
+  for (int k = 0; k < n->n_attrs; k++)
+    if (n->attrs[k].graph != NULL)
+      mark_body (n->attrs[k].graph, used);
+}
+
+static void
+mark_body (const TdOnnxGraph *body, bool *used)
+{
+  for (int k = 0; k < body->n_out; k++)
+    used[body->out[k].value] = true;
+  for (int i = 0; i < body->n_nodes; i++)
+    mark_node (&body->nodes[i], used);
 }
 
 /* What every output of the graph needs, from the last node to the first; the others go. */
@@ -233,9 +288,7 @@ keep_needed (TdOnnxGraph *g, bool *used)
 
       if (!is_needed (&node, used))
         continue;
-      for (int k = 0; k < node.n_in; k++)
-        if (node.in[k] != TD_ONNX_ABSENT)
-          used[node.in[k]] = true;
+      mark_node (&node, used);
       g->nodes[--kept] = node;
     }
   n = g->n_nodes - kept;
@@ -247,9 +300,9 @@ keep_needed (TdOnnxGraph *g, bool *used)
 
 /* What nobody takes, and inputs left out behind the last, are as if not there. */
 static void
-drop_unused (TdOnnxGraph *g)
+drop_unused (const TdOnnxGraph *root, TdOnnxGraph *g)
 {
-  bool *used = td__xcalloc ((size_t)g->n_values + 1, sizeof *used);
+  bool *used = td__xcalloc ((size_t)root->n_values + 1, sizeof *used);
 
   keep_needed (g, used);
   for (int i = 0; i < g->n_nodes; i++)
@@ -265,10 +318,20 @@ drop_unused (TdOnnxGraph *g)
   free (used);
 }
 
-bool
-td__onnx_connect (TdOnnxGraph *g, char *why, size_t size)
+/* The arrays of a body lie among those of the whole. */
+static void
+give_up_arrays (TdOnnxGraph *root, TdOnnxGraph *body)
 {
-  Connect c = { .g = g, .why = why, .size = size };
+  memcpy (root->givens + root->n_givens, body->givens,
+          (size_t)body->n_givens * sizeof *body->givens);
+  root->n_givens += body->n_givens;
+  body->n_givens = 0;
+}
+
+static bool
+connect_graph (TdOnnxGraph *root, TdOnnxGraph *g, const Connect *outer, char *why, size_t size)
+{
+  Connect c = { .g = g, .root = root, .outer = outer, .why = why, .size = size };
   size_t n = (size_t)g->n_in + (size_t)g->n_givens + (size_t)g->n_nodes;
   bool ok;
 
@@ -276,12 +339,25 @@ td__onnx_connect (TdOnnxGraph *g, char *why, size_t size)
     n += (size_t)g->nodes[i].n_out;
   c.names.n_slots = 2 * n + 16;
   c.names.entries = td__xcalloc (c.names.n_slots, sizeof *c.names.entries);
-  take_constants (g);
-  ok = makers (&c) && takers (&c);
+  take_constants (root, g);
+  ok = makers (&c);
+  if (g != root)
+    give_up_arrays (root, g);
+  ok = ok && takers (&c);
   free (c.names.entries);
   if (ok)
-    drop_unused (g);
+    drop_unused (root, g);
   return ok;
+}
+
+bool
+td__onnx_connect (TdOnnxGraph *g, char *why, size_t size)
+{
+  TdOnnxGiven *givens = td__onnx_alloc (&g->arena, (size_t)g->n_all_givens + 1, sizeof *givens);
+
+  memcpy (givens, g->givens, (size_t)g->n_givens * sizeof *givens);
+  g->givens = givens;
+  return connect_graph (g, g, NULL, why, size);
 }
 
 /* --- what is asked of a node --- */
@@ -293,6 +369,14 @@ td__onnx_attr (const TdOnnxNode *node, const char *name)
     if (strcmp (node->attrs[i].name, name) == 0)
       return &node->attrs[i];
   return NULL;
+}
+
+const TdOnnxGraph *
+td__onnx_body (const TdOnnxNode *node, const char *name)
+{
+  const TdOnnxAttr *a = td__onnx_attr (node, name);
+
+  return a != NULL ? a->graph : NULL;
 }
 
 int64_t

@@ -14,7 +14,8 @@ enum
   TD_ONNX_IR_DEFAULTS = 4, /* from then on an initializer among the inputs is a default */
   TD_ONNX_OPSET_FIRST = 7,
   TD_ONNX_OPSET_LAST = 21,
-  TD_ONNX_MOST_OUT = 512
+  TD_ONNX_MOST_OUT = 512,
+  TD_ONNX_MOST_DEEP = 16 /* bodies in bodies */
 };
 
 /** An array of the file.  *Owner*: the graph's arena, or the file's bytes while it is loaded.
@@ -56,6 +57,7 @@ typedef struct TdOnnxAttr
   double *floats;
   const char **texts;
   TdOnnxTensor *tensor;
+  struct TdOnnxGraph *graph; /**< a body: its values are numbers of the whole */
 } TdOnnxAttr;
 
 struct TdOnnxRow;
@@ -108,6 +110,7 @@ typedef struct TdOnnxGraph
   TdOnnxGiven *givens;
   TdOnnxPort *in, *out;
   int n_nodes, n_givens, n_in, n_out, n_values;
+  int n_all_givens;   /**< as many as there can be, those of bodies among them */
   int n_optional;     /**< inputs that have a default, in[n_in] and on */
   bool follows_train; /**< TdOnnxLoadOpt.train */
 } TdOnnxGraph;
@@ -134,6 +137,8 @@ bool td__onnx_read_external (TdOnnxGraph *graph, const char *path, char *why, si
 const TdOnnxAttr *td__onnx_attr (const TdOnnxNode *node, const char *name);
 int64_t td__onnx_attr_int (const TdOnnxNode *node, const char *name, int64_t otherwise);
 double td__onnx_attr_float (const TdOnnxNode *node, const char *name, double otherwise);
+/** The graph of an attribute, or NULL. */
+const TdOnnxGraph *td__onnx_body (const TdOnnxNode *node, const char *name);
 const char *td__onnx_attr_text (const TdOnnxNode *node, const char *name,
                                 const char *otherwise);
 /** What a node is called in messages: "Conv conv1". */

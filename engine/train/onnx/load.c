@@ -64,12 +64,15 @@ static const struct
   { TD_ONNX_FLOAT, "alpha,beta,bias,epsilon,extrapolation_value,gamma,max,min,momentum,ratio" },
   { TD_ONNX_STRING, "approximate,auto_pad,coordinate_transformation_mode,direction,equation,"
                     "mode,nearest_mode,reduction" },
-  { TD_ONNX_INTS, "axes,dilations,ends,kernel_shape,output_padding,output_shape,pads,perm,"
-                  "split,starts,strides" },
+  { TD_ONNX_INTS,
+    "axes,dilations,ends,kernel_shape,output_padding,output_shape,pads,perm,"
+    "scan_input_axes,scan_input_directions,scan_output_axes,scan_output_directions,split,"
+    "starts,strides" },
 };
 static const char integers[]
     = "axis,batch_dims,ceil_mode,count_include_pad,exclude_outside,exclusive,fmod,group,"
       "hidden_size,ignore_index,keepdims,layout,linear_before_reset,noop_with_empty_axes,"
+      "num_scan_inputs,"
       "reverse,select_last_index,stash_type,to,training_mode,transA,transB,upper";
 
 /* Is it of another kind than it must be?  One that is empty has none. */
@@ -104,10 +107,11 @@ attribute_lacks (const TdOnnxRow *row, const TdOnnxAttr *a)
       if (strncmp (at, a->name, n) != 0 || n == 0)
         continue;
       if (at[n] == ' ' || at[n] == '\0')
-        return a->kind == TD_ONNX_GRAPH ? "of a graph"
-               : is_of_another_kind (a) ? "of another type"
-               : is_another_word (a)    ? "of this value"
-                                        : NULL;
+        return row->has_bodies && a->kind == TD_ONNX_GRAPH ? NULL
+               : a->kind == TD_ONNX_GRAPH                  ? "of a graph"
+               : is_of_another_kind (a)                    ? "of another type"
+               : is_another_word (a)                       ? "of this value"
+                                                           : NULL;
       if (at[n] == '=')
         return a->kind == TD_ONNX_INT && a->i == strtol (at + n + 1, NULL, 10)
                    ? NULL
@@ -130,6 +134,17 @@ row_of (const TdOnnxNode *n, int64_t opset, const TdOnnxRow **other)
         *other = row;
       }
   return NULL;
+}
+
+static void look_at_nodes (Lacks *l, TdOnnxGraph *root, TdOnnxGraph *g);
+
+/* The nodes of its bodies, too. */
+static void
+look_into (Lacks *l, TdOnnxGraph *root, const TdOnnxNode *n)
+{
+  for (int i = 0; i < n->n_attrs; i++)
+    if (n->attrs[i].graph != NULL)
+      look_at_nodes (l, root, n->attrs[i].graph);
 }
 
 static void
@@ -167,6 +182,23 @@ look_at_node (Lacks *l, TdOnnxGraph *g, TdOnnxNode *n)
       lack (l, "output %d of %s", k, text);
   if (n->row->lacks != NULL && (what = n->row->lacks (g, n)) != NULL)
     lack (l, "%s of %s", what, text);
+  look_into (l, g, n);
+}
+
+/* What a body trains would be one array for all turns, and for other nodes that share it. */
+static void
+look_at_nodes (Lacks *l, TdOnnxGraph *root, TdOnnxGraph *g)
+{
+  char text[240];
+
+  for (int i = 0; i < g->n_nodes; i++)
+    {
+      look_at_node (l, root, &g->nodes[i]);
+      if (g != root && root->follows_train && g->nodes[i].row != NULL
+          && g->nodes[i].row->state != 0)
+        lack (l, "training inside of control flow of %s",
+              td__onnx_node_text (&g->nodes[i], text, sizeof text));
+    }
 }
 
 int
@@ -177,8 +209,7 @@ td__onnx_look_through (TdOnnxGraph *g, const TdOnnxLoadOpt *options, char *first
   if (g->opset > TD_ONNX_OPSET_LAST)
     lack (&l, "opset %lld: those up to %d are read", (long long)g->opset, TD_ONNX_OPSET_LAST);
   else
-    for (int i = 0; i < g->n_nodes; i++)
-      look_at_node (&l, g, &g->nodes[i]);
+    look_at_nodes (&l, g, g);
   for (int i = 0; i < g->n_givens; i++)
     if (g->givens[i].tensor.why != NULL
         && (g->givens[i].is_used || g->givens[i].tensor.dtype >= 0))
@@ -214,25 +245,34 @@ enum
 };
 
 /* What each value is used for; Identity passes it on. */
-static uint8_t *
-uses_of (const TdOnnxGraph *g)
+static void
+note_uses (const TdOnnxGraph *g, uint8_t *uses)
 {
-  uint8_t *uses = td__xcalloc ((size_t)g->n_values + 1, 1);
-
   for (int k = 0; k < g->n_out; k++)
     uses[g->out[k].value] |= USE_ARRAY;
   for (int i = g->n_nodes - 1; i >= 0; i--)
-    for (int k = 0; k < g->nodes[i].n_in; k++)
-      {
-        const TdOnnxNode *n = &g->nodes[i];
-        const bool passes = strcmp (n->type, "Identity") == 0;
+    {
+      const TdOnnxNode *n = &g->nodes[i];
+      const bool passes = strcmp (n->type, "Identity") == 0;
 
+      for (int k = 0; k < n->n_attrs; k++)
+        if (n->attrs[k].graph != NULL)
+          note_uses (n->attrs[k].graph, uses);
+      for (int k = 0; k < n->n_in; k++)
         if (n->in[k] != TD_ONNX_ABSENT)
           uses[n->in[k]] |= passes                               ? uses[n->out[0]]
                             : k < 32 && (n->row->read >> k & 1)  ? USE_NUMBERS
                             : k < 32 && (n->row->state >> k & 1) ? USE_STATE
                                                                  : USE_ARRAY;
-      }
+    }
+}
+
+static uint8_t *
+uses_of (const TdOnnxGraph *g)
+{
+  uint8_t *uses = td__xcalloc ((size_t)g->n_values + 1, 1);
+
+  note_uses (g, uses);
   return uses;
 }
 
@@ -408,7 +448,7 @@ is_type (const char *last, const char *type)
 }
 
 static void
-name_nodes (TdOnnxGraph *g)
+name_nodes (TdOnnxGraph *root, TdOnnxGraph *g)
 {
   for (int i = 0; i < g->n_nodes; i++)
     {
@@ -419,13 +459,16 @@ name_nodes (TdOnnxGraph *g)
       const char *last;
       char *scope;
 
-      n->path = path_of (g, name);
+      n->path = path_of (root, name);
       last = strrchr (n->path, '/');
-      scope = td__onnx_alloc (&g->arena, strlen (n->path) + 1, 1);
+      scope = td__onnx_alloc (&root->arena, strlen (n->path) + 1, 1);
       memcpy (scope, n->path, last != NULL ? (size_t)(last - n->path) : 0);
       n->scope = scope;
       if (last != NULL && is_type (last + 1, n->type))
         n->path = scope; /* "conv1/Conv" says no more than "conv1" */
+      for (int k = 0; k < n->n_attrs; k++)
+        if (n->attrs[k].graph != NULL)
+          name_nodes (root, n->attrs[k].graph);
     }
 }
 
@@ -529,7 +572,7 @@ build (TdOnnxGraph *g, const TdOnnxLoadOpt *options, const TdSite *site)
   root_name (g, options, name, sizeof name);
   link = td__onnx_link_new (name, site);
   ok = !link->inert;
-  name_nodes (g);
+  name_nodes (g, g);
   for (int i = 0; i < g->n_givens && ok; i++)
     ok = take_given (link, g, &g->givens[i], uses[g->givens[i].value], options, site);
   free (uses);
@@ -592,8 +635,9 @@ td_onnx_load_options (void)
 const TdOnnxRow *
 td__onnx_row_at (int i)
 {
-  static const TdOnnxRow *const tables[] = { td__onnx_math, td__onnx_arrays, td__onnx_indices,
-                                             td__onnx_layers, td__onnx_sequences };
+  static const TdOnnxRow *const tables[]
+      = { td__onnx_control, td__onnx_math,   td__onnx_arrays,
+          td__onnx_indices, td__onnx_layers, td__onnx_sequences };
 
   for (int t = 0; t < TD_ARRAY_LENGTH (tables); t++)
     for (const TdOnnxRow *row = tables[t]; row->name != NULL; row++)

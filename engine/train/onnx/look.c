@@ -31,17 +31,33 @@ by_number (const void *a, const void *b)
   return more != 0 ? more : by_operator (a, b);
 }
 
+/* One for each node, those of bodies too, behind n others; to NULL: none.  How many then. */
+static int
+list_nodes (const TdOnnxGraph *g, TdOnnxCount *to, int n)
+{
+  for (int i = 0; i < g->n_nodes; i++)
+    {
+      if (to != NULL)
+        to[n] = (TdOnnxCount){ g->nodes[i].type, g->nodes[i].domain, 1 };
+      n++;
+      for (int k = 0; k < g->nodes[i].n_attrs; k++)
+        if (g->nodes[i].attrs[k].graph != NULL)
+          n = list_nodes (g->nodes[i].attrs[k].graph, to, n);
+    }
+  return n;
+}
+
 /* Those that the file has, the ones that nothing needs among them. */
 static void
 count_operators (TdOnnxLook *look, TdOnnxGraph *g)
 {
-  TdOnnxCount *all = td__onnx_alloc (&g->arena, (size_t)g->n_nodes + 1, sizeof *all);
+  const int n_nodes = list_nodes (g, NULL, 0);
+  TdOnnxCount *all = td__onnx_alloc (&g->arena, (size_t)n_nodes + 1, sizeof *all);
   int n = 0;
 
-  for (int i = 0; i < g->n_nodes; i++)
-    all[i] = (TdOnnxCount){ g->nodes[i].type, g->nodes[i].domain, 1 };
-  qsort (all, (size_t)g->n_nodes, sizeof *all, by_operator);
-  for (int i = 0; i < g->n_nodes; i++)
+  list_nodes (g, all, 0);
+  qsort (all, (size_t)n_nodes, sizeof *all, by_operator);
+  for (int i = 0; i < n_nodes; i++)
     if (n > 0 && by_operator (&all[n - 1], &all[i]) == 0)
       all[n - 1].n++;
     else
@@ -49,7 +65,7 @@ count_operators (TdOnnxLook *look, TdOnnxGraph *g)
   qsort (all, (size_t)n, sizeof *all, by_number);
   look->operators = all;
   look->n_operators = n;
-  look->n_nodes = g->n_nodes;
+  look->n_nodes = n_nodes;
 }
 
 /* --- the rest --- */

@@ -44,6 +44,7 @@ td__onnx_type_name (int64_t type)
 typedef struct
 {
   TdOnnxGraph *g;
+  int depth; /* of bodies */
   bool bad;
   const char *other; /* what else is wrong, or NULL */
 } Parse;
@@ -284,6 +285,8 @@ attribute_lists (Parse *p, TdWire w, TdOnnxAttr *a)
     }
 }
 
+static void graph (Parse *p, TdWire w, TdOnnxGraph *g);
+
 /* The type field is not there in old files: what is filled says it too. */
 static void
 attribute (Parse *p, TdWire w, TdOnnxAttr *a)
@@ -303,8 +306,13 @@ attribute (Parse *p, TdWire w, TdOnnxAttr *a)
       a->kind = TD_ONNX_INT, a->i = (int64_t)f.value;
     else if (f.number == ATTRIBUTE_S && f.kind == TD_WIRE_BYTES)
       a->kind = TD_ONNX_STRING, a->s = text (p, &f);
-    else if (f.number == ATTRIBUTE_G)
-      a->kind = TD_ONNX_GRAPH;
+    else if (f.number == ATTRIBUTE_G && f.kind == TD_WIRE_BYTES && a->graph == NULL)
+      {
+        a->kind = TD_ONNX_GRAPH;
+        a->graph = td__onnx_alloc (&p->g->arena, 1, sizeof *a->graph);
+        a->graph->name = "";
+        graph (p, f.bytes, a->graph);
+      }
     else if (f.number == ATTRIBUTE_T && f.kind == TD_WIRE_BYTES && a->tensor == NULL)
       {
         a->kind = TD_ONNX_TENSOR;
@@ -414,10 +422,9 @@ port (Parse *p, TdWire w, TdOnnxPort *port)
 /* --- graph and model --- */
 
 static void
-graph (Parse *p, TdWire w)
+graph (Parse *p, TdWire w, TdOnnxGraph *g)
 {
-  TdOnnxGraph *g = p->g;
-  TdOnnxArena *arena = &g->arena;
+  TdOnnxArena *arena = &p->g->arena;
   TdWireField f;
   const size_t n_nodes = count (w, GRAPH_NODE), n_initializers = count (w, GRAPH_INITIALIZER);
 
@@ -427,6 +434,13 @@ graph (Parse *p, TdWire w)
                                              : "it has more than a million nodes";
       return;
     }
+  if (p->depth == TD_ONNX_MOST_DEEP)
+    {
+      p->other = "its graphs lie too deep in each other";
+      return;
+    }
+  p->depth++;
+  p->g->n_all_givens += (int)(n_nodes + n_initializers);
   g->nodes = td__onnx_alloc (arena, n_nodes + 1, sizeof *g->nodes);
   g->givens = td__onnx_alloc (arena, n_nodes + n_initializers + 1, /* nodes may be Constants */
                               sizeof *g->givens);
@@ -448,6 +462,7 @@ graph (Parse *p, TdWire w)
       port (p, f.bytes, &g->in[g->n_in++]);
     else if (f.number == GRAPH_OUTPUT)
       port (p, f.bytes, &g->out[g->n_out++]);
+  p->depth--;
   p->bad |= w.bad;
 }
 
@@ -483,7 +498,7 @@ td__onnx_graph_unref (TdOnnxGraph *g)
 TdOnnxGraph *
 td__onnx_parse (const uint8_t *bytes, size_t n, char *why, size_t size)
 {
-  Parse p = { td__xcalloc (1, sizeof *p.g), false, NULL };
+  Parse p = { .g = td__xcalloc (1, sizeof *p.g) };
   TdWire w = { bytes, bytes + n, false };
   bool is_there = false;
   TdWireField f;
@@ -502,7 +517,7 @@ td__onnx_parse (const uint8_t *bytes, size_t n, char *why, size_t size)
     else if (f.number == MODEL_GRAPH && f.kind == TD_WIRE_BYTES && !is_there)
       {
         is_there = true;
-        graph (&p, f.bytes);
+        graph (&p, f.bytes, p.g);
       }
   if (!w.bad && !p.bad && is_there && p.other == NULL && p.g->n_out > 0)
     return p.g;

@@ -244,22 +244,29 @@ change_scope (TdOnnxRun *r, const char *root, const char *to)
       tell (root, to, n, true);
 }
 
-void
-td__onnx_run (TdOnnxRun *r, const char *root)
+/* A node of a body may have run before: nothing of that is left. */
+static void
+forget_outputs (TdOnnxRun *r)
 {
-  TdEngine *e = &td__engine;
-  const TdPath *outer = e->path;
+  for (int k = 0; k < r->node->n_out; k++)
+    if (r->node->out[k] != TD_ONNX_ABSENT)
+      r->values[r->node->out[k]] = (TdOnnxValue){ NULL, NULL };
+}
+
+static void
+run_nodes (TdOnnxRun *r, const TdOnnxGraph *g)
+{
   char path[600];
 
-  r->scope = "";
-  for (int i = 0; i < r->g->n_nodes && !r->failed; i++)
+  for (int i = 0; i < g->n_nodes && !r->failed; i++)
     {
-      const TdOnnxRow *row = r->g->nodes[i].row;
+      const TdOnnxRow *row = g->nodes[i].row;
 
-      r->node = &r->g->nodes[i];
-      snprintf (path, sizeof path, "%.250s/%.300s", root, r->node->path);
-      change_scope (r, root, r->node->scope);
-      e->path = td__path_intern (path, r->node->type);
+      r->node = &g->nodes[i];
+      snprintf (path, sizeof path, "%.250s/%.300s", r->root, r->node->path);
+      change_scope (r, r->root, r->node->scope);
+      td__engine.path = td__path_intern (path, r->node->type);
+      forget_outputs (r);
       if (row->host != NULL && all_known (r))
         td__run_out_host (r, 0, row->host (r));
       else if (row->run != NULL)
@@ -269,6 +276,29 @@ td__onnx_run (TdOnnxRun *r, const char *root)
       if (!r->failed && !all_made (r))
         td__run_fail (r, TD_ERR_STATE, "an output is not there");
     }
+}
+
+bool
+td__run_body (TdOnnxRun *r, const TdOnnxGraph *body)
+{
+  const TdOnnxNode *node = r->node;
+  const TdPath *path = td__engine.path;
+
+  run_nodes (r, body);
+  r->node = node;
+  td__engine.path = path;
+  change_scope (r, r->root, node->scope);
+  return !r->failed;
+}
+
+void
+td__onnx_run (TdOnnxRun *r, const char *root)
+{
+  const TdPath *outer = td__engine.path;
+
+  r->root = root;
+  r->scope = "";
+  run_nodes (r, r->g);
   change_scope (r, root, "");
-  e->path = outer;
+  td__engine.path = outer;
 }

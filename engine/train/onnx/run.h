@@ -21,6 +21,7 @@ typedef struct TdOnnxRun
   const TdOnnxNode *node; /**< that runs now */
   TdOnnxValue *values;
   TdOnnxArena arena;
+  const char *root;  /**< path of the link */
   const char *scope; /**< that it is in now, of a node */
   bool failed;
 } TdOnnxRun;
@@ -44,14 +45,15 @@ typedef struct TdOnnxRow
   TdVar *(*number[2]) (TdVar *x, double c); /**< a is the array, b is the array; or NULL */
   TdOnnxHostOp numbers;
   uint32_t read;      /**< bit i: input i is read as numbers */
+  bool has_bodies;    /**< its attributes are graphs */
   uint32_t state;     /**< bit i: input i is written in training, and has no gradient */
   const char *limits; /**< what is left out, or NULL */
   /** What a node asks for that is not there; NULL: nothing. */
   const char *(*lacks) (const TdOnnxGraph *g, const TdOnnxNode *node);
 } TdOnnxRow;
 
-extern const TdOnnxRow td__onnx_math[], td__onnx_arrays[], td__onnx_indices[],
-    td__onnx_layers[], td__onnx_sequences[];
+extern const TdOnnxRow td__onnx_control[], td__onnx_math[], td__onnx_arrays[],
+    td__onnx_indices[], td__onnx_layers[], td__onnx_sequences[];
 /** Row i over all tables, or NULL beyond the last. */
 const TdOnnxRow *td__onnx_row_at (int i);
 
@@ -84,5 +86,7 @@ TdVar *td__run_upload (TdOnnxRun *r, const TdOnnxHost *h);
 /** The node cannot run: one line with its name. */
 __attribute__ ((format (printf, 3, 4))) void td__run_fail (TdOnnxRun *r, TdStatus status,
                                                            const char *format, ...);
+/** Run the nodes of a body, whose inputs are there.  False after a failure. */
+bool td__run_body (TdOnnxRun *r, const TdOnnxGraph *body);
 /** Run the nodes.  Values of in and of givens are there. */
 void td__onnx_run (TdOnnxRun *r, const char *root);

@@ -68,3 +68,24 @@ write("sequence", 11, [
     floats("w", 2, 8, 3), floats("r", 2, 8, 2), floats("b", 2, 16), floats("h", 2, 1, 2), whole("from", -1),
     whole("to", -9), whole("zero", 0), whole("back", -1), whole("pads", 1, 0, 0, 0), whole("reps", 2, 1), numpy_helper.from_array(np.float32(0), "low"),
     numpy_helper.from_array(np.float32(3), "three")], 2)
+
+
+def body(nodes, inputs, outputs):
+    ports = [[helper.make_tensor_value_info(n, kind, shape) for n, kind, shape in part] for part in (inputs, outputs)]
+    return helper.make_graph(nodes, "body", *ports)
+
+
+FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+BRANCHES = [body([node(op, "v", "r")], [], [("r", FLOAT, [2])]) for op in ("Tanh", "Neg")]
+TURN = body([node("Less", "i two", "early"),
+             helper.make_node("If", ["early"], ["v2"], name="n/if", then_branch=BRANCHES[0], else_branch=BRANCHES[1]),
+             node("Identity", "go", "on"), node("Mul", "v2 x", "s")],
+            [("i", INT, []), ("go", BOOL, []), ("v", FLOAT, [2])],
+            [("on", BOOL, []), ("v2", FLOAT, [2]), ("s", FLOAT, [2])])
+STEP = body([node("Add", "h e", "h2"), node("Tanh", "h2", "o")], [("h", FLOAT, [2]), ("e", FLOAT, [2])],
+            [("h2", FLOAT, [2]), ("o", FLOAT, [2])])
+write("control", 13, [
+    helper.make_node("Loop", ["n", "", "x"], ["v", "rows"], name="n/loop", body=TURN),
+    helper.make_node("Scan", ["v", "rows"], ["last", "y"], name="n/scan", body=STEP, num_scan_inputs=1,
+                     scan_input_directions=[1], scan_output_axes=[1])],
+      [("x", FLOAT, [2])], "y", [numpy_helper.from_array(np.int64(3), "n"), numpy_helper.from_array(np.int64(2), "two")], 2)

@@ -1,0 +1,127 @@
+"""Models with control flow, as ONNX's helper writes them: name -> (model, inputs by name).
+
+All of them are of double precision, so that differences of onnxruntime's results are gradients.
+SPDX-License-Identifier: MIT
+"""
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+RANDOM = np.random.default_rng(11)
+DOUBLE, INT, BOOL = TensorProto.DOUBLE, TensorProto.INT64, TensorProto.BOOL
+X = RANDOM.standard_normal((3, 4))
+W = RANDOM.standard_normal(4)
+
+
+def port(name, shape, kind=DOUBLE):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def node(op, inputs, outputs, **attributes):
+    return helper.make_node(op, [i.strip("-") for i in inputs.split()], outputs.split(), **attributes)
+
+
+def body(nodes, inputs, outputs, givens=()):
+    return helper.make_graph(nodes, "body", inputs, outputs,
+                             [numpy_helper.from_array(np.asarray(a), n) for n, a in givens])
+
+
+def model(nodes, inputs, outputs, givens=(), opset=13):
+    ports = [port(n, a.shape, helper.np_dtype_to_tensor_dtype(a.dtype)) for n, a in inputs.items()]
+    graph = helper.make_graph(nodes, "control", ports, [helper.make_empty_tensor_value_info(o) for o in outputs],
+                              [numpy_helper.from_array(np.asarray(a), n) for n, a in givens])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    for out in made.graph.output:
+        out.CopyFrom(port(out.name, None))
+    return made
+
+
+def branches():
+    """Both see names from outside; the condition is computed, given, or known when the file is read."""
+    then = body([node("Mul", "x w", "p"), node("Tanh", "p", "r")], [], [port("r", None)])
+    other = body([node("Constant", "", "half", value=numpy_helper.from_array(np.array(0.5))), node("Mul", "x half", "r")], [],
+                 [port("r", None)])
+    asks = [node("ReduceSum", "x", "s", keepdims=0), node("Greater", "s zero", "c")]
+    for sign in (1, -1):
+        x = np.abs(X) * sign
+        choose = node("If", "c", "y", then_branch=then, else_branch=other)
+        yield f"If of a sum that is {'above' if sign > 0 else 'below'} 0", model(
+            [*asks, choose], {"x": x, "w": W}, ["y"], [("zero", 0.0)]), {"x": x, "w": W}
+        given = {"x": x, "w": W, "c": np.array(sign > 0)}
+        yield f"If of an input that is {sign > 0}", model([choose], given, ["y"]), given
+        yield f"If of an initializer that is {sign > 0}", model(
+            [choose], {"x": x, "w": W}, ["y"], [("c", np.array(sign > 0))]), {"x": x, "w": W}
+
+
+def nested():
+    """An If in an If in a Loop, with names from every level, and one that branches share."""
+    inner = [body([node(op, "v w", "r")], [], [port("r", None)]) for op in ("Add", "Mul")]
+    outer = [body([node("If", "odd", "r", then_branch=inner[0], else_branch=inner[1])], [], [port("r", None)]),
+             body([node("Sin", "v", "r")], [], [port("r", None)])]
+    turn = body([node("Mod", "i two", "m"), node("Cast", "m", "odd", to=BOOL), node("Less", "i two", "early"),
+                 node("If", "early", "v2", then_branch=outer[0], else_branch=outer[1]), node("Identity", "go", "on")],
+                [port("i", [], INT), port("go", [], BOOL), port("v", [3, 4])], [port("on", [], BOOL), port("v2", [3, 4])])
+    yield "If in If in Loop", model([node("Loop", "n - x", "y", body=turn)], {"x": X, "w": W}, ["y"],
+                                    [("n", 5), ("two", 2)]), {"x": X, "w": W}
+
+
+def loops():
+    turn = body([node("Mul", "v w", "a"), node("Tanh", "a", "v2"), node("Cast", "i", "t", to=DOUBLE),
+                 node("Mul", "v2 t", "s"), node("Identity", "go", "on")],
+                [port("i", [], INT), port("go", [], BOOL), port("v", [3, 4])],
+                [port("on", [], BOOL), port("v2", [3, 4]), port("s", [3, 4])])
+    for n in (0, 1, 4):
+        both = {"x": X, "w": W, "n": np.array(n)}
+        yield f"Loop of {n} turns, an input", model([node("Loop", "n - x", "y s", body=turn)], both, ["y", "s"]), both
+        del both["n"]
+        yield f"Loop of {n} turns, an initializer", model(
+            [node("Loop", "n - x", "y s", body=turn)], both, ["y", "s"], [("n", n)]), both
+    grows = body([node("Mul", "v w", "v2"), node("ReduceMax", "v2", "top", keepdims=0), node("Less", "top most", "on")],
+                 [port("i", [], INT), port("go", [], BOOL), port("v", [4])],
+                 [port("on", [], BOOL), port("v2", [4]), port("top", [])])
+    w = np.abs(W) + 1.1
+    for count in ("-", "n"):
+        yield f"Loop while a maximum is small, {'with' if count == 'n' else 'without'} a count", model(
+            [node("Loop", f"{count} yes w", "y tops", body=grows), node("Shape", "tops", "turns")], {"w": w},
+            ["y", "tops"], [("yes", True), ("most", 50.0), ("n", 3)]), {"w": w}
+    sizes = body([node("Add", "i one", "j"), node("Identity", "go", "on")],
+                 [port("i", [], INT), port("go", [], BOOL)], [port("on", [], BOOL), port("j", [], INT)])
+    yield "Loop that makes a shape", model(
+        [node("Loop", "n -", "sizes", body=sizes), node("Reshape", "x sizes", "y")], {"x": X[:1, :2]}, ["y"],
+        [("n", 2), ("one", 1)]), {"x": X[:1, :2]}
+
+
+def scans():
+    turn = body([node("Mul", "h w", "a"), node("Add", "a e", "b"), node("Tanh", "b", "h2"), node("Mul", "h2 h2", "o")],
+                [port("h", [4]), port("e", [4])], [port("h2", [4]), port("o", [4])])
+    h = RANDOM.standard_normal(4)
+    for axis, backward, to, last_first in ((0, 0, 0, 0), (0, 1, 1, 0), (1, 0, 0, 1), (-1, 1, -1, 1)):
+        x = X if axis == 0 else X.T.copy()
+        given = {"h": h, "x": x, "w": W}
+        yield f"Scan along {axis}, {'backward' if backward else 'forward'}, to {to}{', last first' * last_first}", model(
+            [node("Scan", "h x", "y o", body=turn, num_scan_inputs=1, scan_input_axes=[axis],
+                  scan_input_directions=[backward], scan_output_axes=[to], scan_output_directions=[last_first])],
+            given, ["y", "o"]), given
+
+
+def cases():
+    for of in (branches, nested, loops, scans):
+        yield from of()
+
+
+def refused():
+    """Name, model, inputs, what is said."""
+    turn = body([node("Add", "v late", "v2"), node("Identity", "go", "on")],
+                [port("i", [], INT), port("go", [], BOOL), port("v", [3, 4])], [port("on", [], BOOL), port("v2", [3, 4])])
+    yield "a body that takes what is made later", model(
+        [node("Loop", "n - x", "y", body=turn), node("Mul", "x x", "late")], {"x": X}, ["y"], [("n", 2)]), \
+        "takes late, which nothing makes"
+    fine = body([node("Add", "v v", "v2"), node("Identity", "go", "on")],
+                [port("i", [], INT), port("go", [], BOOL), port("v", [3, 4])], [port("on", [], BOOL), port("v2", [3, 4])])
+    yield "a Loop that never ends", model([node("Loop", "- - x", "y", body=fine)], {"x": X}, ["y"]), \
+        "an end (a count or a condition) of Loop"
+    yield "a Loop without what it carries", model([node("Loop", "n", "y", body=fine)], {"x": X}, ["y"], [("n", 2)]), \
+        "inputs that fit the body of Loop"
+    lacking = body([node("Det", "x", "r")], [], [port("r", None)])
+    yield "an operator that is not there, in a branch", model(
+        [node("If", "c", "y", then_branch=lacking, else_branch=lacking)], {"x": X}, ["y"], [("c", True)]), \
+        "not there: operator Det (node r)"
