@@ -217,6 +217,51 @@ ROWS = [
 ]
 
 
+def bytes_of(kind, *shape):
+    limits = np.iinfo(kind)
+    return RANDOM.integers(limits.min, limits.max, shape, endpoint=True).astype(kind)
+
+
+def scale(*shape):
+    return G((np.abs(RANDOM.standard_normal(shape)) * 0.05 + 0.01).astype(np.float32))
+
+
+HALVES = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 300, -300], np.float32)
+U8, I8 = np.uint8, np.int8
+for _kind in (U8, I8):
+    _zero = G(bytes_of(_kind, 1)[0])
+    ROWS += [
+        # What an int8 goes through is followed: to floating-point numbers again, or to an operator that knows of it.
+        ("QuantizeLinear", (10, 13, 19, 21), [HALVES, G(np.float32(1)), G(_kind(3))], {}),
+        ("QuantizeLinear", (10, 13, 21), [f(3, 40) * 4, scale(), _zero], {}),
+        ("QuantizeLinear", (13, 21), [f(2, 3, 4) * 4, scale(3), G(bytes_of(_kind, 3))], {}),
+        ("QuantizeLinear", (13, 21), [f(2, 3, 4) * 4, scale(4), G(bytes_of(_kind, 4))], {"axis": -1}),
+        ("DequantizeLinear", (10, 13, 21), [G(bytes_of(_kind, 3, 4)), scale(), _zero], {}),
+        ("DequantizeLinear", (10, 13), [G(bytes_of(_kind, 3, 4)), scale()], {}),
+        ("DequantizeLinear", (13, 21), [G(bytes_of(_kind, 2, 3, 4)), scale(3), G(bytes_of(_kind, 3))], {}),
+        ("DequantizeLinear", (13, 21), [G(bytes_of(_kind, 2, 3, 4)), scale(2)], {"axis": 0}),
+        ("MatMulInteger", (10, 13), [G(bytes_of(U8, 5, 300)), G(bytes_of(_kind, 300, 4)), G(U8(7)), _zero], {}),
+        ("MatMulInteger", (10,), [bytes_of(U8, 2, 5, 6), G(bytes_of(_kind, 6, 4)), G(U8(9)), G(bytes_of(_kind, 4))], {}),
+        ("MatMulInteger", (10,), [bytes_of(U8, 5, 6), G(bytes_of(_kind, 6, 4))], {}),
+        ("QLinearMatMul", (10,), [bytes_of(U8, 5, 30), scale(), G(U8(100)), G(bytes_of(_kind, 30, 4)), scale(), _zero,
+                                  G(np.float32(0.7)), G(U8(120))], {}),
+        ("QLinearConv", (10,), [bytes_of(U8, 2, 3, 7, 6), scale(), G(U8(100)), G(bytes_of(_kind, 4, 3, 3, 3)), scale(),
+                                _zero, G(np.float32(0.7)), G(U8(120))], {"pads": [1, 1, 1, 1], "strides": [2, 1]}),
+    ]
+ROWS += [
+    ("QuantizeLinear", (10, 13), [f(3, 4) * 4, scale()], {}),
+    ("DequantizeLinear", (10, 13), [ints(7, -3, 100000).astype(np.int32), scale()], {}),
+    *[("DynamicQuantizeLinear", (11,), [x], {}, 3) for x in
+      (f(3, 40), positive(5), -positive(5), np.zeros(4, np.float32), np.array([0, 2, -3, -2.5, 1.34, 0.5], np.float32))],
+    ("ConvInteger", (10,), [bytes_of(U8, 2, 3, 7, 6), G(bytes_of(U8, 4, 3, 3, 3)), G(U8(100)), G(U8(128))],
+     {"pads": [1, 1, 1, 1], "strides": [2, 1]}),
+    ("ConvInteger", (10,), [bytes_of(U8, 1, 4, 5, 5), G(bytes_of(U8, 4, 2, 2, 2))], {"group": 2}),
+    ("QLinearConv", (10,), [bytes_of(U8, 2, 3, 7, 6), scale(), G(U8(100)), G(bytes_of(I8, 4, 3, 3, 3)), scale(4),
+                            G(np.zeros(4, I8)), G(np.float32(0.7)), G(U8(120)),
+                            G(RANDOM.integers(-9000, 9000, 4).astype(np.int32))], {"dilations": [1, 2]}),
+]
+
+
 def recurrent(op, gates, directions, bias, states, **attributes):
     n, size, steps, batch = 5, 3, 4, 2
     inputs = [f(steps, batch, n), G(f(directions, gates * size, n)), G(f(directions, gates * size, size)),
@@ -243,8 +288,14 @@ def model_of(op, opset, inputs, attributes, n_out):
             kind = helper.np_dtype_to_tensor_dtype(item.dtype)
             ports.append(helper.make_tensor_value_info(f"x{i}", kind, item.shape))
     outs = [f"y{k}" for k in range(n_out)]
-    node = helper.make_node(op, names, outs, name="it", **attributes)
-    graph = helper.make_graph([node], "one", ports, [helper.make_empty_tensor_value_info(o) for o in outs],
+    nodes = [helper.make_node(op, names, outs, name="it", **attributes)]
+    if op == "QuantizeLinear" and len(inputs) == 3 and inputs[2].array.dtype == np.int8:
+        nodes += [helper.make_node("Reshape", ["y0", "flat"], ["kept"]),
+                  helper.make_node("DequantizeLinear", ["kept", "one", "none"], ["z"])]
+        givens += [numpy_helper.from_array(np.asarray(a), n) for n, a in
+                   (("flat", np.array([-1])), ("one", np.float32(1)), ("none", np.int8(0)))]
+        outs = ["z"]
+    graph = helper.make_graph(nodes, "one", ports, [helper.make_empty_tensor_value_info(o) for o in outs],
                               givens)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     inferred = onnx.shape_inference.infer_shapes(model)
@@ -271,7 +322,7 @@ def compare(program, model, arrays, folder):
         a = np.load(f"{folder}/out/out{k}.npy")
         if a.shape != b.shape or a.dtype != b.dtype:
             problems.append(f"output {k}: {a.shape} {a.dtype}, {b.shape} {b.dtype} expected")
-        elif a.size and np.abs(a.astype(np.float64) - b).max() > 1e-5 * (1 + np.abs(b).max()):
+        elif a.size and np.abs(a.astype(np.float64) - b).max() > 1e-5 * (1 + np.abs(b.astype(np.float64)).max()):
             problems.append(f"output {k} differs by {np.abs(a.astype(np.float64) - b).max()}")
     return problems
 

@@ -1,6 +1,6 @@
-"""Models with control flow, as ONNX's helper writes them: name -> (model, inputs by name).
+"""Models with control flow, as ONNX's helper writes them: name -> (model, inputs by name); and such as are refused.
 
-All of them are of double precision, so that differences of onnxruntime's results are gradients.
+All that run are of double precision, so that differences of onnxruntime's results are gradients.
 SPDX-License-Identifier: MIT
 """
 import numpy as np
@@ -125,3 +125,15 @@ def refused():
     yield "an operator that is not there, in a branch", model(
         [node("If", "c", "y", then_branch=lacking, else_branch=lacking)], {"x": X}, ["y"], [("c", True)]), \
         "not there: operator Det (node r)"
+    quantized = node("QuantizeLinear", "x one zero", "q")
+    single, givens = {"x": X.astype(np.float32)}, [("one", np.float32(1)), ("zero", np.int8(0))]
+    yield "arithmetic with int8", model([quantized, node("Add", "q q", "y")], single, ["y"], givens), \
+        "input 0 of int8 of Add (node y)"
+    yield "an output of int8", model([quantized, node("Identity", "q", "y")], single, ["y"], givens), "output y of int8"
+    kept = body([node("Identity", "q", "r")], [], [port("r", None)])
+    yield "int8 that a branch hands out", model(
+        [quantized, node("If", "c", "y", then_branch=kept, else_branch=kept)], single, ["y"], [*givens, ("c", True)]), \
+        "output r of int8"
+    yield "scales of blocks", model(
+        [node("DequantizeLinear", "q s", "y", block_size=2)], {"q": np.zeros((4, 4), np.uint8)}, ["y"],
+        [("s", np.ones((2, 4), np.float32))], 21), "attribute block_size of this value of DequantizeLinear (node y)"

@@ -23,7 +23,8 @@ enum
 typedef struct TdOnnxTensor
 {
   const char *name;
-  int dtype; /**< a TdDtype, or -1: one that the engine has not */
+  int dtype;    /**< a TdDtype, or -1: one that the engine has not */
+  bool is_int8; /**< and lies in int32 */
   TdShape shape;
   const void *elements; /**< NULL once loading is over, and where `why` says what is wrong */
   size_t bytes;
@@ -71,6 +72,7 @@ typedef struct TdOnnxNode
   TdOnnxAttr *attrs;
   int n_attrs;
   const struct TdOnnxRow *row;
+  bool makes_int8;   /**< which lies in int32 */
   const char *path;  /**< of the link that its operations are of: "layers/0/conv1" */
   const char *scope; /**< the link that its name is in, "layers/0/conv1", or "" */
 } TdOnnxNode;

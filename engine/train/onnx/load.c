@@ -72,7 +72,7 @@ static const struct
 static const char integers[]
     = "axis,batch_dims,ceil_mode,count_include_pad,exclude_outside,exclusive,fmod,group,"
       "hidden_size,ignore_index,keepdims,layout,linear_before_reset,noop_with_empty_axes,"
-      "num_scan_inputs,"
+      "num_scan_inputs,saturate,"
       "reverse,select_last_index,stash_type,to,training_mode,transA,transB,upper";
 
 /* Is it of another kind than it must be?  One that is empty has none. */
@@ -201,6 +201,17 @@ look_at_nodes (Lacks *l, TdOnnxGraph *root, TdOnnxGraph *g)
     }
 }
 
+static void
+lack_of_int8 (const TdOnnxNode *n, int input, const char *output, void *user)
+{
+  char text[240];
+
+  if (n != NULL)
+    lack (user, "input %d of int8 of %s", input, td__onnx_node_text (n, text, sizeof text));
+  else
+    lack (user, "output %.100s of int8", output);
+}
+
 int
 td__onnx_look_through (TdOnnxGraph *g, const TdOnnxLoadOpt *options, char *first, size_t size)
 {
@@ -209,7 +220,10 @@ td__onnx_look_through (TdOnnxGraph *g, const TdOnnxLoadOpt *options, char *first
   if (g->opset > TD_ONNX_OPSET_LAST)
     lack (&l, "opset %lld: those up to %d are read", (long long)g->opset, TD_ONNX_OPSET_LAST);
   else
-    look_at_nodes (&l, g, g);
+    {
+      look_at_nodes (&l, g, g);
+      td__onnx_each_narrow (g, lack_of_int8, &l);
+    }
   for (int i = 0; i < g->n_givens; i++)
     if (g->givens[i].tensor.why != NULL
         && (g->givens[i].is_used || g->givens[i].tensor.dtype >= 0))
@@ -636,8 +650,8 @@ const TdOnnxRow *
 td__onnx_row_at (int i)
 {
   static const TdOnnxRow *const tables[]
-      = { td__onnx_control, td__onnx_math,   td__onnx_arrays,
-          td__onnx_indices, td__onnx_layers, td__onnx_sequences };
+      = { td__onnx_control, td__onnx_quantized, td__onnx_math,     td__onnx_arrays,
+          td__onnx_indices, td__onnx_layers,    td__onnx_sequences };
 
   for (int t = 0; t < TD_ARRAY_LENGTH (tables); t++)
     for (const TdOnnxRow *row = tables[t]; row->name != NULL; row++)

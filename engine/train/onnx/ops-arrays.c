@@ -329,8 +329,8 @@ constant_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
   (void)g;
   if (a == NULL)
     return NULL;
-  if (a->tensor == NULL || a->tensor->why != NULL || a->tensor->elements == NULL
-      || td__size (&a->tensor->shape) != 1)
+  if (a->tensor == NULL || a->tensor->why != NULL || a->tensor->is_int8
+      || a->tensor->elements == NULL || td__size (&a->tensor->shape) != 1)
     return "the value, one number,";
   a->f = td__host_element (a->tensor->elements, (TdDtype)a->tensor->dtype, 0);
   a->i = td__onnx_is_float ((TdDtype)a->tensor->dtype) ? 0 : (int64_t)a->f;

@@ -156,18 +156,16 @@ to_ints (const int64_t *from, int n, int *to)
 
 /* --- convolutions --- */
 
-static void
-conv (TdOnnxRun *r)
+TdVar *
+td__run_conv (TdOnnxRun *r, TdVar *x, TdVar *weights, TdVar *b)
 {
-  TdVar *x = td__run_var (r, 0), *weights = td__run_var (r, 1),
-        *b = td__run_there (r, 2) ? td__run_var (r, 2) : NULL;
   const TdShape shape = td_shape (x), kernel = td_shape (weights);
   TdConvNdOpt o = { TD_CONV_ND_DEFAULTS };
   TdConv2dOpt two = { TD_CONV_2D_DEFAULTS };
   Window w;
 
   if (!window_of (r, &shape, &kernel, &w))
-    return;
+    return NULL;
   if (is_even (&w))
     to_ints (w.before, w.n, o.pad);
   else
@@ -178,9 +176,18 @@ conv (TdOnnxRun *r)
   memcpy (two.stride, o.stride, sizeof two.stride);
   memcpy (two.pad, o.pad, sizeof two.pad);
   memcpy (two.dilate, o.dilate, sizeof two.dilate);
-  td__run_out (r, 0,
-               w.n == 2 ? td_convolution_2d_ (x, weights, b, &two)
-                        : td_convolution_nd_ (x, weights, b, &o));
+  return w.n == 2 ? td_convolution_2d_ (x, weights, b, &two)
+                  : td_convolution_nd_ (x, weights, b, &o);
+}
+
+static void
+conv (TdOnnxRun *r)
+{
+  TdVar *b = td__run_there (r, 2) ? td__run_var (r, 2) : NULL,
+        *y = td__run_conv (r, td__run_var (r, 0), td__run_var (r, 1), b);
+
+  if (y != NULL)
+    td__run_out (r, 0, y);
 }
 
 /* The whole of what the windows reach, of which the padding is cut off. */

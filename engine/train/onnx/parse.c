@@ -14,6 +14,7 @@
 
 enum
 {
+  INT8 = 3,            /* of ONNX's element types, the one that is read and not the engine's */
   MOST_PARTS = 1000000 /* nodes, initializers */
 };
 
@@ -30,7 +31,7 @@ const char *
 td__onnx_type_name (int64_t type)
 {
   static const char *const others[] = {
-    [0] = "no array", [3] = "int8",    [4] = "uint16",     [5] = "int16",      [8] = "text",
+    [0] = "no array", [INT8] = "int8", [4] = "uint16",     [5] = "int16",      [8] = "text",
     [12] = "uint32",  [13] = "uint64", [14] = "complex64", [15] = "complex128"
   };
   const int dtype = td__onnx_dtype_of (type);
@@ -151,6 +152,19 @@ listed_elements (Parse *p, TdWire w, TdOnnxTensor *t)
   t->bytes = n * width;
 }
 
+/* The engine has no int8. */
+static void
+widen (Parse *p, const TdWire *raw, TdOnnxTensor *t)
+{
+  const size_t n = td__wire_left (raw);
+  int32_t *wide = td__onnx_alloc (&p->g->arena, n + 1, sizeof *wide);
+
+  for (size_t i = 0; i < n; i++)
+    wide[i] = (int8_t)raw->at[i];
+  t->elements = wide;
+  t->bytes = n * sizeof *wide;
+}
+
 static bool
 whole_number (const char *text, uint64_t *to)
 {
@@ -231,10 +245,13 @@ tensor (Parse *p, TdWire w, TdOnnxTensor *t)
       place = (int64_t)f.value;
     else if (f.number == TENSOR_EXTERNAL && f.kind == TD_WIRE_BYTES)
       external_entry (p, f.bytes, t);
-  t->dtype = td__onnx_dtype_of (type);
+  t->is_int8 = type == INT8;
+  t->dtype = t->is_int8 ? TD_I32 : td__onnx_dtype_of (type);
+  if (t->is_int8 && place != 0)
+    t->why = "it is int8, and its data lies outside";
   if (t->dtype < 0)
     t->why = "its element type is not one of float, double, float16, bfloat16, int32, int64, "
-             "uint8 and bool";
+             "int8, uint8 and bool";
   if (place == 0)
     t->location = NULL;
   else if (t->location == NULL)
@@ -243,6 +260,8 @@ tensor (Parse *p, TdWire w, TdOnnxTensor *t)
     return;
   if (raw.bad)
     listed_elements (p, w, t);
+  else if (t->is_int8)
+    widen (p, &raw, t);
   else
     {
       t->elements = raw.at;

@@ -45,6 +45,8 @@ typedef struct TdOnnxRow
   TdVar *(*number[2]) (TdVar *x, double c); /**< a is the array, b is the array; or NULL */
   TdOnnxHostOp numbers;
   uint32_t read;      /**< bit i: input i is read as numbers */
+  uint32_t narrow;    /**< bit i: input i may be int8 */
+  int narrow_as;      /**< what comes out is int8 if that input is; 0: it is not */
   bool has_bodies;    /**< its attributes are graphs */
   uint32_t state;     /**< bit i: input i is written in training, and has no gradient */
   const char *limits; /**< what is left out, or NULL */
@@ -52,8 +54,13 @@ typedef struct TdOnnxRow
   const char *(*lacks) (const TdOnnxGraph *g, const TdOnnxNode *node);
 } TdOnnxRow;
 
-extern const TdOnnxRow td__onnx_control[], td__onnx_math[], td__onnx_arrays[],
-    td__onnx_indices[], td__onnx_layers[], td__onnx_sequences[];
+extern const TdOnnxRow td__onnx_control[], td__onnx_quantized[], td__onnx_math[],
+    td__onnx_arrays[], td__onnx_indices[], td__onnx_layers[], td__onnx_sequences[];
+/** Hears of a node and its input that is int8 and must not be, or of an output's name. */
+typedef void TdOnnxNarrow (const TdOnnxNode *node, int input, const char *output, void *user);
+/** Mark the nodes that make int8, and find what cannot take it.  All nodes that are read have
+ * their rows. */
+void td__onnx_each_narrow (TdOnnxGraph *g, TdOnnxNarrow *found, void *user);
 /** Row i over all tables, or NULL beyond the last. */
 const TdOnnxRow *td__onnx_row_at (int i);
 
@@ -83,6 +90,9 @@ void td__run_out (TdOnnxRun *r, int k, TdVar *v);
 void td__run_out_host (TdOnnxRun *r, int k, const TdOnnxHost *h);
 /** Numbers as an array.  *Owner*: the innermost scope. */
 TdVar *td__run_upload (TdOnnxRun *r, const TdOnnxHost *h);
+/** The convolution that the node's attributes describe; b may be NULL.  NULL after a failure.
+ */
+TdVar *td__run_conv (TdOnnxRun *r, TdVar *x, TdVar *weights, TdVar *b);
 /** The node cannot run: one line with its name. */
 __attribute__ ((format (printf, 3, 4))) void td__run_fail (TdOnnxRun *r, TdStatus status,
                                                            const char *format, ...);

@@ -89,3 +89,16 @@ write("control", 13, [
     helper.make_node("Scan", ["v", "rows"], ["last", "y"], name="n/scan", body=STEP, num_scan_inputs=1,
                      scan_input_directions=[1], scan_output_axes=[1])],
       [("x", FLOAT, [2])], "y", [numpy_helper.from_array(np.int64(3), "n"), numpy_helper.from_array(np.int64(2), "two")], 2)
+
+write("quantized", 13, [
+    node("DynamicQuantizeLinear", "x", "q s z"), node("DequantizeLinear", "q s z", "x2"),
+    node("QuantizeLinear", "x2 sx zx", "qx"), node("Transpose", "qx", "qt", perm=[0, 2, 1]),
+    node("QLinearConv", "qt sx zx w sw zw sy zy b", "c", pads=[1, 1]), node("DequantizeLinear", "c sy zy", "d"),
+    node("MatMulInteger", "c m zy zm", "mi"), node("Cast", "mi", "mf", to=1), node("ReduceMean", "mf", "r", axes=[0], keepdims=0),
+    node("ReduceMean", "d", "e"), node("Add", "r e", "y0"), node("Squeeze", "y0 axis", "y"),
+], [("x", FLOAT, [1, 4, 2])], "y", [
+    numpy_helper.from_array(np.asarray(a), n) for n, a in (
+        ("sx", np.float32(0.02)), ("zx", np.int8(-3)), ("w", np.arange(-12, 6, dtype=np.int8).reshape(3, 2, 3)),
+        ("sw", np.array([0.1, 0.2, 0.05], np.float32)), ("zw", np.zeros(3, np.int8)), ("sy", np.float32(0.3)),
+        ("zy", np.uint8(5)), ("b", np.array([10, -20, 30], np.int32)), ("m", np.arange(8, dtype=np.uint8).reshape(4, 2)),
+        ("zm", np.uint8(2)), ("axis", np.array([0])))], 2)
