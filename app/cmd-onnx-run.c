@@ -66,7 +66,7 @@ take (Given *list, int *n, const char *text)
 static int
 parse (int argc, char **argv, Run *r)
 {
-  for (int i = 1; i < argc; i++)
+  for (int i = 1; i < argc; i += 2)
     {
       const bool input = strcmp (argv[i], "--input") == 0,
                  size = strcmp (argv[i], "--size") == 0;
@@ -80,7 +80,6 @@ parse (int argc, char **argv, Run *r)
                     argv[i + 1]))
         return td_usage_error (NULL, "%s: %s: %s expected", r->path, argv[i],
                                input ? "NAME=FILE.npy" : "NAME=N");
-      i++;
     }
   return TD_EXIT_OK;
 }
