@@ -60,17 +60,21 @@ say_symbols (const TdLink *link, TdOnnxLink *l, TdVar *const *in, int n_in)
     for (int d = 0; d < ports[i].ndim && !l->said; d++)
       for (int j = 0; j < i && is_named (&ports[i], d) && !l->said; j++)
         for (int c = 0; c < ports[j].ndim && !l->said; c++)
-          if (is_named (&ports[j], c) && strcmp (ports[i].symbol[d], ports[j].symbol[c]) == 0
-              && in[i]->node->shape.dim[d] != in[j]->node->shape.dim[c])
-            {
-              fprintf (stderr,
-                       "tapedeck: %s: size %.100s is %lld in input %.100s and %lld in input "
-                       "%.100s\n",
-                       link->path->text, ports[i].symbol[d],
-                       (long long)in[j]->node->shape.dim[c], ports[j].name,
-                       (long long)in[i]->node->shape.dim[d], ports[i].name);
-              l->said = true;
-            }
+          {
+            const TdShape *one = &in[j]->node->shape, *other = &in[i]->node->shape;
+
+            /* nothing has looked at the shape of a default that nothing uses */
+            if (!is_named (&ports[j], c) || strcmp (ports[i].symbol[d], ports[j].symbol[c]) != 0
+                || one->ndim != ports[j].ndim || other->ndim != ports[i].ndim
+                || one->dim[c] == other->dim[d])
+              continue;
+            fprintf (stderr,
+                     "tapedeck: %s: size %.100s is %lld in input %.100s and %lld in input "
+                     "%.100s\n",
+                     link->path->text, ports[i].symbol[d], (long long)one->dim[c],
+                     ports[j].name, (long long)other->dim[d], ports[i].name);
+            l->said = true;
+          }
 }
 
 static TdStatus
