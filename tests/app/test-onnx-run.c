@@ -164,6 +164,21 @@ run__has_the_links_that_the_names_of_nodes_speak_of (void **state)
 #endif
 }
 
+/* Of one input alone, though the file gives both sizes one name. */
+static void
+run__takes_the_size_of_an_axis (void **state)
+{
+  TdTestChild child
+      = TD_TEST_RUN (tapedeck (), "run", "--quiet", write_model (), "--size", "x.0=3");
+
+  (void)state;
+  assert_child_status (child, 0);
+  assert_contains (child.out, "input x (3, 2) f32: made up");
+  assert_contains (child.out, "input ids (1, 2) i64: made up");
+  assert_contains (child.err, "size batch is 3 in input x and 1 in input ids\n");
+  td_test_child_clear (&child);
+}
+
 static void
 run__says_what_is_wrong_with_how_it_is_called (void **state)
 {
@@ -266,6 +281,7 @@ main (void)
     td_test (run__goes_as_often_as_it_is_told),
     td_test (run__takes_inputs_from_files),
     td_test (run__has_the_links_that_the_names_of_nodes_speak_of),
+    td_test (run__takes_the_size_of_an_axis),
     td_test (run__says_what_is_wrong_with_how_it_is_called),
     td_test (run__lists_what_is_not_there),
     td_test (info__says_what_a_model_has_and_what_is_not_there),
