@@ -130,6 +130,22 @@ def ids(top, *shape):
     return torch.randint(0, top, shape)
 
 
+class Turns(nn.Module):
+    """Scripted, its loop and its branches go into the file."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.out = nn.Linear(6, 6), nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor):
+        for i in range(x.size(0)):
+            if bool(x.sum() > 0):
+                x = torch.tanh(self.inner(x))
+            else:
+                x = torch.relu(self.inner(x)) - 0.1 * i
+        return self.out(x)
+
+
 def nets():
     yield "mlp", mlp(), (torch.randn(4, 20),)
     yield "resnet18", ResNet18(), (torch.randn(2, 3, 64, 64),)
@@ -138,3 +154,6 @@ def nets():
     yield "lstm", Lstm(nn.LSTM(12, 16, 2, batch_first=True)), (ids(20, 3, 9),)
     yield "bilstm", Lstm(nn.LSTM(12, 16, batch_first=True, bidirectional=True)), (ids(20, 3, 9),)
     yield "gru", Lstm(nn.GRU(12, 16, 2, batch_first=True)), (ids(20, 3, 9),)
+    for sign in (1, -1):
+        yield f"turns that begin {'above' if sign > 0 else 'below'} 0", torch.jit.script(Turns()), (
+            sign * torch.randn(4, 6).abs(),)
