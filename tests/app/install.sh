@@ -55,6 +55,9 @@ everything_is_there ()
   if has engine/ranks/mpi/tapedeck-mpi.so; then
     set -- "$@" "$(option libdir)/tapedeck-mpi.so"
   fi
+  if has data/python/extension/_tapedeck.abi3.so; then
+    set -- "$@" "$(option libdir)/tapedeck/_tapedeck.abi3.so"
+  fi
   if has app/tapedeck-app; then
     set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-app" "share/applications/$app.desktop" \
       "share/metainfo/$app.metainfo.xml" "share/mime/packages/$app.xml" \
@@ -77,7 +80,7 @@ nothing_else_is_there ()
 {
   strange=$(cd "$root$prefix" && find . -type f | grep -v -e '^\./bin/tapedeck$' \
     -e '^\./include/\(tapedeck\|td-tape\|td-producer\)[a-z-]*\.h$' -e '/libtapedeck\.so' -e '/libtdtape\.so' -e '/libtdproducer\.so' \
-    -e '/tapedeck-\(cuda\|mpi\)\.so$' \
+    -e '/tapedeck-\(cuda\|mpi\)\.so$' -e '/tapedeck/_tapedeck\.abi3\.so$' \
     -e '/pkgconfig/tapedeck' -e '/libexec/tapedeck/tapedeck-' -e '^\./share/')
   [ -z "$strange" ] || { echo "$strange"; return 1; }
 }

@@ -2,15 +2,17 @@
 """What recording a PyTorch program costs, in microseconds an operation, beside PyTorch's profiler:
 
     PYTHONPATH=data/python TAPEDECK_PRODUCER=.build/gcc/engine/libtdproducer.so.0 \\
-        python3 tests/bench/torch-cost.py
+        TAPEDECK_EXTENSION=.build/gcc/data/python/_tapedeck.abi3.so python3 tests/bench/torch-cost.py
 
-A transformer of small layers, all ways in turn, several times; processor time, the least counts,
-of the recorder's with its words handed over, of the profiler's with its stop.
+A transformer of small layers, all ways in turn in one process; of 100 iterations of each the least and
+the median of the processor's time, of the recorder's with its words handed over, of the profiler's with
+its stop (that of ten iterations, parted among them).
 
 SPDX-License-Identifier: MIT
 """
 import math
 import os
+import statistics
 import tempfile
 import time
 
@@ -20,10 +22,11 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tapedeck
+import tapedeck.library
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
-ITERATIONS, ROUNDS = 10, 5
+ITERATIONS, ROUNDS = 10, 10
 
 
 class Layer(nn.Module):
@@ -65,10 +68,12 @@ def step():
 
 
 def iterations():
-    begin = time.process_time()
+    times = []
     for _ in range(ITERATIONS):
+        begin = time.process_time()
         step()
-    return (time.process_time() - begin) / ITERATIONS
+        times.append(time.process_time() - begin)
+    return times
 
 
 def plain():
@@ -80,9 +85,9 @@ def empty():
         return iterations()
 
 
-def recorded(level):
+def recorded(level, extension):
     with tempfile.TemporaryDirectory() as folder:
-        with tapedeck.record(os.path.join(folder, "t.tdtape"), net, level=level):
+        with tapedeck.record(os.path.join(folder, "t.tdtape"), net, level=level, extension=extension):
             step()  # what is said once
             return iterations()
 
@@ -92,19 +97,34 @@ def profiled():
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
         for _ in range(ITERATIONS):
             step()
-    return (time.process_time() - begin) / ITERATIONS
+    return [(time.process_time() - begin) / ITERATIONS]
 
 
-WAYS = [("plain", plain), ("an empty mode", empty), ("graph", lambda: recorded("graph")),
-        ("stats", lambda: recorded("stats")), ("torch.profiler with its stop", profiled)]
+def has_extension():
+    try:
+        recorded("graph", True)
+    except tapedeck.library.Unusable:
+        return False
+    return True
+
+
+WAYS = [("plain", plain), ("an empty mode", empty), ("torch.profiler with its stop", profiled)]
+for level in ("graph", "stats"):
+    WAYS.append((level + " by ctypes", lambda level=level: recorded(level, False)))
+    if has_extension():
+        WAYS.append((level + " by the extension", lambda level=level: recorded(level, True)))
 step()
 with Count():
     step()
-least = {name: math.inf for name, _ in WAYS}
+times = {name: [] for name, _ in WAYS}
 for _ in range(ROUNDS):
     for name, way in WAYS:
-        least[name] = min(least[name], way())
-print("PyTorch %s, %d operations an iteration" % (torch.__version__, Count.n))
-for name, seconds in least.items():
-    print("%-30s %7.2f ms   %+7.1f us an operation" % (
-        name, 1e3 * seconds, 1e6 * (seconds - least["plain"]) / Count.n))
+        times[name] += way()
+print("PyTorch %s, %d operations an iteration; microseconds an operation beyond the plain run" % (
+    torch.__version__, Count.n))
+print("%-30s %10s %10s %10s %10s" % ("", "least, ms", "median, ms", "least, us", "median, us"))
+for name, found in times.items():
+    row = [(f(found), f(times["plain"])) for f in (min, statistics.median)]
+    print("%-30s %10.2f %10.2f %+10.1f %+10.1f" % (
+        (name,) + tuple(1e3 * seconds for seconds, _ in row)
+        + tuple(1e6 * (seconds - base) / Count.n for seconds, base in row)))

@@ -41,6 +41,7 @@ PRODUCER = ["engine/record/produce/td-producer.h"]
 # allowed.  Of a house that it may need, a row names no more than it includes.
 INCLUDES = {
     "data/examples": PUBLIC + PRODUCER,
+    "data/python": [],
     "engine": PUBLIC + ["engine/"],  # start.c
     "engine/public": PUBLIC,
     "engine/base": BASE,

@@ -13,15 +13,17 @@ SPDX-License-Identifier: MIT
 _current = None
 
 
-def record(path, model=None, level="graph", overwrite=False, budget=0, program=None):
+def record(path, model=None, level="graph", overwrite=False, budget=0, program=None,
+           extension=None):
     """Record what runs inside the `with`, on this thread, to a tape.
 
     model: whose layers and parameters have names from the beginning on; others get theirs when they
     are first called.  level: graph, or stats for statistics of every output and gradient.
     overwrite: an older tape may go.  budget: bytes that the tape may have; 0: no bound.
+    extension: True, with the extension module or not at all; False, without; None, where it is there.
     """
     from .session import Session
-    return Session(path, model, level, overwrite, budget, program)
+    return Session(path, model, level, overwrite, budget, program, extension)
 
 
 def report(key, value):

@@ -44,8 +44,15 @@ CALLS = {
 }
 
 
+EXTENSION = 1  # what the recorder asks of an extension module: of private.h
+
+
 class Unusable(Exception):
     """The library is not there, or a tape cannot be made: one line."""
+
+
+def address_of(call):
+    return ctypes.cast(call, ctypes.c_void_p).value
 
 
 def candidates():
@@ -62,7 +69,7 @@ def candidates():
 
 
 def load():
-    """The library with its calls declared, as an object with a function for each of CALLS."""
+    """The library with its calls declared, as an object with a function for each of CALLS, and `folder`."""
     why = "it was not found"
     for path in candidates():
         # What it needs lies beside it, wherever the loader would look for that.
@@ -78,5 +85,6 @@ def load():
             function = getattr(library, "td_producer_" + name)
             function.restype, function.argtypes = result, arguments
             setattr(library, name, function)
+        library.folder = os.path.dirname(path)
         return library
     raise Unusable("libtdproducer cannot be loaded (%s); TAPEDECK_PRODUCER names its file" % why)

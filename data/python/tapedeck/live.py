@@ -13,7 +13,7 @@ import sys
 import torch
 
 from . import library as L
-from .recorder import DTYPES, current_node, now
+from .facts import DTYPES, current_node, now
 
 NOBODY = ctypes.c_uint32(0)
 BEFORE, AFTER, FAILED = range(3)
@@ -57,6 +57,7 @@ class Gate:
         address = recorder.lib.live(recorder.p, ctypes.byref(self.calls))
         self.is_live = bool(address)
         self.word = ctypes.c_uint32.from_address(address) if address else NOBODY
+        self.address = ctypes.addressof(self.word)
         for name in ("RING", "CONTROL", "BREAK", "RECORD", "LEVEL"):
             os.environ.pop("TAPEDECK_" + name, None)  # what the program starts is not taken for it
 
@@ -66,10 +67,10 @@ class Gate:
 
     # --------------------------------------------------------------------- the mode's calls
 
-    def before(self, func, args):
+    def before(self, func, args, frame):
         """An operator comes next.  Returns what is wanted of what it makes, 0: nothing."""
         try:
-            if not self.find(func, args, sys._getframe(2)):
+            if not self.find(func, args, frame):
                 return 0
         except Exception as error:
             self.recorder.mistake("the gate", error)
@@ -85,11 +86,11 @@ class Gate:
         finally:
             self.outputs = ()
 
-    def failed(self, func, args, error):
+    def failed(self, func, args, error, frame):
         if not self.is_live:
             return
         try:
-            if not self.find(func, args, sys._getframe(2)):
+            if not self.find(func, args, frame):
                 return
             lines = str(error).splitlines() or [type(error).__name__]
             self.moment.error = lines[0].encode(errors="replace")[:400]
@@ -107,12 +108,12 @@ class Gate:
     def find(self, func, args, frame):
         """Fill the moment; False: it is no operator that is recorded."""
         r, m = self.recorder, self.moment
-        known = r.operators.get(func) or r.operator(func)
+        known = r.operators.get(id(func)) or r.operator(func)
         if not known.kept:
             return False
         m.kind = known.number
         m.phase, m.layer = self.expected(known, args)
-        m.place = r.phase_place if frame.f_code in r.phase_codes else r.places.here(frame)
+        m.place = r.place_of(frame)
         m.iteration, m.n_events = self.number()
         if r.hints:
             r.sweep()
@@ -137,7 +138,7 @@ class Gate:
         """What it has made, and where it wrote; False: nothing with numbers."""
         r = self.recorder
         try:
-            known = r.operators[func]
+            known = r.operators[id(func)]
             if not known.filled:
                 return False
             self.outputs = tensors(out if isinstance(out, (list, tuple)) else (out,))

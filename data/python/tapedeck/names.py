@@ -17,15 +17,17 @@ class Operator:
     """What is known of an operator: its number, and which of its arguments it writes to."""
 
     __slots__ = ("number", "name", "plain", "arguments", "writes", "kept", "filled", "clears",
-                 "texts")
+                 "texts", "function", "written")
 
     def __init__(self, function, number_of):
         schema = function._schema
+        self.function = function  # kept: it is known by its address
         self.name = str(function).split(".")[1] if "." in str(function) else str(function)
         self.plain = self.name.replace("_", "").lower()
         self.arguments = [argument.name for argument in schema.arguments]
         self.writes = frozenset(i for i, argument in enumerate(schema.arguments)
                                 if argument.alias_info is not None and argument.alias_info.is_write)
+        self.written = frozenset(self.arguments[i] for i in self.writes)
         self.kept = str(function).split(".")[0] != "profiler"
         # What is merely taken has no numbers yet.
         self.filled = not self.plain.startswith(("empty", "newempty", "resize"))
@@ -76,34 +78,49 @@ def is_of_handler(error):
     return trace is not None
 
 
+class Codes(dict):
+    """Which functions are of some kind: asked of a code by its address, and remembered."""
+
+    def __init__(self, is_one):
+        super().__init__()
+        self.is_one = is_one
+        self.kept = []  # an address is not used again
+
+    def ask(self, code):
+        self.kept.append(code)
+        answer = self[id(code)] = bool(self.is_one(code))
+        return answer
+
+    def __contains__(self, code):
+        known = self.get(id(code))
+        return known if known is not None else self.ask(code)
+
+
+def is_own(code):
+    """Whether a function is the program's."""
+    name = code.co_filename
+    return not name.startswith(LIBRARY) and (
+        os.sep + "site-packages" + os.sep not in name
+        and os.sep + "dist-packages" + os.sep not in name)
+
+
 class Places:
     """Places in the program's source: of the innermost frame that is the program's own."""
 
     def __init__(self, number_of, source):
         self.number_of = number_of
         self.source = source
-        self.codes = {}  # code -> whether it is the program's
-        self.places = {}  # (code, instruction) -> number
+        self.codes = Codes(is_own)
+        self.places = {}  # (address of a code, instruction) -> number
         self.files = set()
-
-    def is_own(self, code):
-        name = code.co_filename
-        own = not name.startswith(LIBRARY) and (
-            os.sep + "site-packages" + os.sep not in name
-            and os.sep + "dist-packages" + os.sep not in name)
-        self.codes[code] = own
-        return own
 
     def here(self, frame):
         """The place that a frame is at, or that of who called it; 0: all of them are of libraries."""
         codes = self.codes
         while frame is not None:
             code = frame.f_code
-            own = codes.get(code)
-            if own is None:
-                own = self.is_own(code)
-            if own:
-                place = self.places.get((code, frame.f_lasti))
+            if code in codes:
+                place = self.places.get((id(code), frame.f_lasti))
                 return place if place is not None else self.new(frame, code)
             frame = frame.f_back
         return 0
@@ -118,7 +135,7 @@ class Places:
             except OSError:
                 pass  # typed in, or gone: the place alone is known
         place = self.number_of(name, frame.f_lineno or 0, code.co_name)
-        self.places[(code, frame.f_lasti)] = place
+        self.places[(id(code), frame.f_lasti)] = place
         return place
 
 

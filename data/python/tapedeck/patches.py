@@ -11,27 +11,17 @@ from threading import get_ident
 import torch
 
 from . import library as L
+from . import names
 
 
-class OptimizerCodes(dict):
-    """Whether code is that of PyTorch's optimizers, asked of a code."""
+OPTIMIZERS = os.path.dirname(os.path.abspath(torch.optim.__file__)) + os.sep
+of_optimizers = names.Codes(lambda code: code.co_filename.startswith(OPTIMIZERS))
 
-    FOLDER = os.path.dirname(os.path.abspath(torch.optim.__file__)) + os.sep
-    known = None
 
-    def __contains__(self, code):
-        is_theirs = self.get(code)
-        if is_theirs is None:
-            is_theirs = self[code] = code.co_filename.startswith(self.FOLDER)
-        return is_theirs
-
-    @classmethod
-    def of(cls, optimizer):
-        """For PyTorch's own ones; those of the program run lines of its own."""
-        if not type(optimizer).__module__.startswith("torch."):
-            return ()
-        cls.known = cls.known if cls.known is not None else cls()
-        return cls.known
+def codes_of(optimizer):
+    """The functions that stand for a step of PyTorch's own optimizers; those of the program run lines of
+    its own."""
+    return of_optimizers if type(optimizer).__module__.startswith("torch.") else None
 
 
 class Patches:
@@ -115,7 +105,8 @@ class Patches:
         import torch.autograd.graph
         callers = (torch.autograd.backward, torch.autograd.grad,
                    getattr(torch.autograd.graph, "_engine_run_backward", None))
-        return frozenset(getattr(c, "__wrapped__", c).__code__ for c in callers if c is not None)
+        codes = [getattr(c, "__wrapped__", c).__code__ for c in callers if c is not None]
+        return names.Codes(lambda code: code in codes)
 
     # ---- optimizers
 
@@ -155,7 +146,7 @@ class Patches:
             if not recorder.on or recorder.phase == L.UPDATE or get_ident() != recorder.thread:
                 return step(optimizer, *args, **kwargs)
             before = recorder.phase, recorder.phase_place, recorder.phase_codes
-            recorder.phase, recorder.phase_codes = L.UPDATE, OptimizerCodes.of(optimizer)
+            recorder.phase, recorder.phase_codes = L.UPDATE, codes_of(optimizer)
             recorder.phase_place = recorder.places.here(sys._getframe(1))
             try:
                 return step(optimizer, *args, **kwargs)

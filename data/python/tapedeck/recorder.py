@@ -6,11 +6,9 @@ tensor alive or changes one, and no mistake of the recorder reaches the program.
 
 SPDX-License-Identifier: MIT
 """
-import array
 import os
 import struct
 import sys
-import time
 import weakref
 from threading import get_ident
 
@@ -18,71 +16,28 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import library as L
+from . import hot
 from . import names
+from . import plain
+from .facts import (current_node, expired, free_weak_ref, now, sequence, set_mode, stack_is_python,
+                    storage_of)
 
-DETACH = torch.ops.aten.detach.default
-MANY_WORDS = 1 << 20
 MANY_MADE = 4096
 MANY_OLD = 32  # variables of one storage that are kept a while longer
-DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3, torch.int32: 4,
-          torch.int64: 5, torch.uint8: 6, torch.bool: 7}
-CATEGORIES = (L.ACTIVATION, L.GRADIENTS, L.GRADIENTS, L.OPTIMIZER)  # by phase
-now = time.perf_counter_ns if sys.platform != "linux" else time.monotonic_ns
-current_node = getattr(torch._C, "_current_autograd_node", None)
-sequence = getattr(torch._C._autograd, "_get_sequence_nr", None)
-expired = torch.UntypedStorage._expired
-free_weak_ref = torch.UntypedStorage._free_weak_ref
-storage_of = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage
 
 
-class Ref(weakref.ref):
-    """Of a tensor: with what is to be forgotten when it goes."""
+def mode(recorder, gate):
+    """The mode under which all runs, of the same kind as the recorder's state."""
+    class Mode(recorder.hot.Dispatch, TorchDispatchMode):
+        def __enter__(self):
+            entered = super().__enter__()
+            if stack_is_python and recorder.hot is not plain:
+                set_mode(recorder.hot.Stack())  # until no mode is left on it
+            return entered
 
-    __slots__ = ("key", "cdata")
-
-
-class Storage:
-    __slots__ = ("number", "bytes", "places", "variables")
-
-    def __init__(self, number, size):
-        self.number = number
-        self.bytes = size
-        self.places = {}  # (offset, shape, strides) -> the newest variable there
-        self.variables = []  # all that the library has not been told to forget
-
-
-class Mode(TorchDispatchMode):
-    def __init__(self, recorder, gate):
-        super().__init__()
-        self.recorder = recorder
-        self.gate = gate
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        r = self.recorder
-        # That PyTorch copies a handle is shown as a detach with a type: no operator has run.
-        if not r.on or (types and func is DETACH):
-            return func(*args, **kwargs) if kwargs else func(*args)
-        looks = self.gate.word.value
-        if looks:
-            looks = self.gate.before(func, args)
-        start = now()
-        try:
-            out = func(*args, **kwargs) if kwargs else func(*args)
-        except Exception as why:
-            end = now()
-            try:
-                r.operation(func, args, kwargs, (), start, end, L.FAILED)
-            except Exception as error:
-                r.mistake(func, error)
-            self.gate.failed(func, args, why)
-            raise
-        try:
-            r.operation(func, args, kwargs, out, start, now(), 0)
-        except Exception as error:  # the program goes on
-            r.mistake(func, error)
-        if looks:
-            self.gate.after(func, args, out)
-        return out
+    made = Mode()
+    made.recorder, made.gate, made.word = recorder, gate, gate.address
+    return made
 
 
 def of_mpirun():
@@ -95,10 +50,18 @@ def of_mpirun():
 
 
 class Recorder:
-    def __init__(self, path, level="graph", overwrite=False, program=None, budget=0):
+    """What happens less often than an operator; of a state, which is plain or the extension's (`new`)."""
+
+    @classmethod
+    def new(cls, extension, *args):
+        lib = L.load()
+        state = hot.choose(lib.folder, extension)
+        return type("Recorder", (cls, state.State), {})(lib, state, *args)
+
+    def __init__(self, lib, state, path, level="graph", overwrite=False, program=None, budget=0):
         if level not in L.LEVELS:
             raise L.Unusable("there is no level '%s': it is graph or stats" % level)
-        self.lib = L.load()
+        self.lib = lib
         options = L.Options(size=0, level=L.LEVELS[level], path=os.fsencode(path), producer=b"PyTorch",
                             version=str(torch.__version__).encode(), overwrite=bool(overwrite),
                             program=os.fsencode(program or sys.argv[0] or "python"),
@@ -109,11 +72,14 @@ class Recorder:
         self.p = self.lib.new(L.ctypes.byref(options), why, len(why))
         if not self.p:
             raise L.Unusable(why.value.decode(errors="replace"))
+        self.hot = state
+        if state is not plain:
+            self.producer, self.measure_ahead = self.p, L.address_of(self.lib.measure_ahead)
         self.pid = os.getpid()
         self.thread = get_ident()
         self.stats = level == "stats"
         self.on = False
-        self.words = []
+        self.words = state.Words()
         self.refused = 0  # records, by the library
         self.mistakes = 0  # of this recorder
         self.first_mistake = ""
@@ -137,9 +103,8 @@ class Recorder:
         self.stack = []
         self.layer = 0
         self.phase = L.FORWARD
-        self.forget = self.gone  # bound once
         self.phase_place = 0  # the line that called backward, or the step
-        self.phase_codes = ()
+        self.phase_codes = None
         self.next_variable = self.next_storage = 1
         self.open = self.forwarded = self.stepped = False
         self.begun = False  # a layer has been called, or a step taken: before that there are no iterations
@@ -171,7 +136,7 @@ class Recorder:
     def operator(self, func):
         known = names.Operator(func, lambda name, group, arguments: self.lib.kind(
             self.p, name.encode(), group.encode(), arguments.encode()))
-        self.operators[func] = known
+        self.operators[id(func)] = known
         return known
 
     # ------------------------------------------------------------------------- operators
@@ -184,121 +149,18 @@ class Recorder:
         if self.mistakes == 1:
             self.first_mistake = "%s: %s: %s" % (what, type(error).__name__, error)
 
-    def operation(self, func, args, kwargs, out, start, end, flags):
-        known = self.operators.get(func) or self.operator(func)
-        if not known.kept:
-            return
-        if self.hints:
-            self.sweep()
-        if not self.open:
-            self.begin(start)
-        w = self.words
-        phase = self.phase
-        layer = self.layer
-        frame = sys._getframe(2)
-        # the engine and PyTorch's optimizers run no line of the program's own
-        place = self.phase_place if frame.f_code in self.phase_codes else self.places.here(frame)
-        twin = 0
+    def overflow(self):
+        if self.begun:
+            self.flush()
+        else:
+            self.drop_before()
 
-        # what it read, and what else it was given
-        ins = []
-        rest = None
-        written = None
-        by_id = self.by_id
-        for i, value in enumerate(args):
-            if isinstance(value, torch.Tensor):
-                variable = by_id.get(id(value))
-                ins.append(variable if variable is not None else self.meet(value))
-                if i in known.writes:
-                    written = written or []
-                    written.append(value)
-            elif isinstance(value, (list, tuple)) and value and any(
-                    isinstance(v, torch.Tensor) for v in value):
-                for v in value:
-                    if isinstance(v, torch.Tensor):
-                        ins.append(by_id.get(id(v)) or self.meet(v))
-                        if i in known.writes:
-                            written = written or []
-                            written.append(v)
-            elif value is not None:
-                if rest is None:
-                    rest = []
-                rest.append((i, tuple(value) if isinstance(value, list) else value))
-        if kwargs:
-            for name, value in kwargs.items():
-                if isinstance(value, torch.Tensor):
-                    ins.append(by_id.get(id(value)) or self.meet(value))
-                    if name in known.arguments and known.arguments.index(name) in known.writes:
-                        written = written or []
-                        written.append(value)
-                elif value is not None and value is not False:
-                    rest = rest or []
-                    rest.append((name, value))
-
-        # which forward operator this is the backward of, where PyTorch says it
-        if phase == L.BACKWARD:
-            if current_node is not None:
-                twin, layer = self.twin(layer)
-        elif sequence is not None:
-            number = sequence()
-            if number > self.last_sequence:
-                self.last_sequence = number
-                self.owners[number - 1] = (self.event + 1, layer, known.plain, False)
-
-        # what it made, and where it wrote
-        changed = ()
-        if written and phase == L.UPDATE:
-            self.updates(written)  # of the variable that was there: what is made now comes after it
-        elif written and phase == L.FORWARD and self.gradients and not known.clears:
-            changed = self.gradients_of(written)
-        outs = []
-        if changed:
-            phase = L.BACKWARD  # what is made are gradients
-        made = out if isinstance(out, (list, tuple)) else (out,)
-        for tensor in made:
-            if isinstance(tensor, torch.Tensor):
-                outs.append((tensor, self.make(tensor, phase, written)))
-            elif isinstance(tensor, (list, tuple)):
-                for t in tensor:
-                    if isinstance(t, torch.Tensor):
-                        outs.append((t, self.make(t, phase, written)))
-        if written:
-            for tensor in written:
-                if not any(t is tensor for t, _ in outs):
-                    outs.append((tensor, self.make(tensor, phase, written)))
-        if phase == L.UPDATE:
-            layer = self.layer_of_update(ins, outs)
-        elif phase == L.BACKWARD:
-            self.gradients.update([variable for _, variable in outs])
-        if changed:
-            phase = L.UPDATE
-            for tensor, before in changed:
-                self.as_left[self.var(tensor)] = self.as_left.get(before, before)
-
-        text = 0
-        if rest:
-            try:
-                key = tuple(rest)
-                text = known.texts.get(key)
-            except TypeError:  # of what has no hash
-                key = repr(rest)
-                text = known.texts.get(key)
-            if text is None:
-                text = self.text(names.attributes(known, rest))
-                if len(known.texts) < 4096:
-                    known.texts[key] = text
-        # at once: a signal's handler may raise in between
-        w += (L.OPERATION, 13 + len(ins) + len(outs), known.number, phase, place, layer, flags, 0, text,
-              twin, start, end, len(ins), *ins, *[variable for _, variable in outs])
-        self.event += 1
-        if self.stats and known.filled:
-            for tensor, variable in outs:
-                self.measure(tensor, variable, ins, written)
-        if len(w) > MANY_WORDS:
-            if self.begun:
-                self.flush()
-            else:
-                self.drop_before()
+    def attributes(self, known, rest, key):
+        """The number of the text of what an operator was given beside tensors; remembered as `key`."""
+        text = self.text(names.attributes(known, rest))
+        if len(known.texts) < 4096:
+            known.texts[key] = text
+        return text
 
     def twin(self, layer):
         node = current_node()
@@ -319,17 +181,6 @@ class Recorder:
                 return 0, layer
             self.owners[number] = (event, layer_then, plain, True)
         return event, layer_then
-
-    def layer_of_update(self, ins, outs):
-        """The layer of what an optimizer works on: of a parameter, or of what was made of one."""
-        of = self.update_layers
-        for variable in ins:
-            layer = of.get(variable)
-            if layer is not None:
-                for _, made in outs:
-                    of[made] = layer
-                return layer
-        return 0
 
     def states(self, optimizer):
         """The state that an optimizer has of a parameter belongs to that one's layer."""
@@ -354,6 +205,10 @@ class Recorder:
                 found.append((tensor, variable))
         return found
 
+    def keep_as_left(self, changed):
+        for tensor, before in changed:
+            self.as_left[self.var(tensor)] = self.as_left.get(before, before)
+
     def updates(self, written):
         """The operation that follows writes to parameters: with which gradients."""
         for tensor in written:
@@ -373,57 +228,6 @@ class Recorder:
 
     # ------------------------------------------------------------------------ variables
 
-    def var(self, tensor):
-        variable = self.by_id.get(id(tensor))
-        return variable if variable is not None else self.meet(tensor)
-
-    def meet(self, tensor):
-        """The variable of a tensor whose handle is new: known by where it lies, or made outside."""
-        category = L.OPTIMIZER if self.phase == L.UPDATE else L.INPUT
-        storage, cdata = self.storage(tensor, category)
-        if storage is not None:
-            key = (tensor.storage_offset(), tensor.shape, tensor.stride())
-            variable = storage.places.get(key)
-            if variable is not None:
-                self.watch(tensor, variable, cdata)
-                return variable
-        return self.declare(tensor, storage, cdata, category, 0, 0, 0, 0)
-
-    def make(self, tensor, phase, written):
-        """The variable of an output; what is written in place and was there before stays one."""
-        variable = self.by_id.get(id(tensor))
-        if variable is None and not written:
-            storage, cdata = self.storage(tensor, CATEGORIES[phase])
-            return self.declare(tensor, storage, cdata, CATEGORIES[phase], 0, 0, 0, 0)
-        if variable is None:
-            variable = self.var(tensor) if any(tensor is t for t in written) else None
-        own = self.parameters.get(variable)
-        if variable is not None and written and any(tensor is t for t in written):
-            if variable < self.first:
-                self.slots.pop(variable, None)
-                return variable
-        storage, cdata = self.storage(tensor, CATEGORIES[phase])
-        if own is not None and written:
-            del self.parameters[variable]
-            return self.declare(tensor, storage, cdata, own[1], own[0], *own[2:])
-        return self.declare(tensor, storage, cdata, CATEGORIES[phase], 0, 0, 0, 0)
-
-    def storage(self, tensor, category):
-        try:
-            store = storage_of(tensor)
-            cdata = store._cdata
-        except Exception:  # sparse, fake, wrapped: it has none
-            return None, 0
-        storage = self.storages.get(cdata)
-        if storage is not None and store.nbytes() > storage.bytes:
-            self.give_up(cdata, storage)  # resize_ has made it larger
-            storage = None
-        if storage is None:
-            if store.nbytes() == 0 and not tensor.numel():
-                return None, 0
-            storage = self.allocate(store, cdata, category)
-        return storage, cdata
-
     def give_up(self, cdata, storage):
         """The storage, and the variables on it, will be met anew."""
         self.words += (L.RELEASE, 3, storage.number)
@@ -431,121 +235,6 @@ class Recorder:
         for key in [k for k, v in self.by_id.items() if v in gone]:
             self.by_id.pop(key)
         self.remove(cdata)
-
-    def remove(self, cdata):
-        self.live_bytes -= self.storages.pop(cdata).bytes
-        free_weak_ref(cdata)
-
-    def allocate(self, store, cdata, category):
-        number = self.next_storage
-        self.next_storage = number + 1
-        store._weak_ref()
-        storage = self.storages[cdata] = Storage(number, store.nbytes())
-        self.live_bytes += storage.bytes
-        device = store.device
-        self.words += (L.ALLOC, 7, number, store.data_ptr() if device.type != "meta" else 0,
-                       store.nbytes(), category, 0 if device.type == "cpu" else (device.index or 0) + 1)
-        return storage
-
-    def declare(self, tensor, storage, cdata, category, flags, name, layer, whole):
-        variable = self.next_variable
-        self.next_variable = variable + 1
-        shape = tensor.shape
-        ndim = len(shape)
-        offset = 0
-        number = 0
-        strides = ()
-        if storage is not None:
-            number = storage.number
-            offset = tensor.storage_offset()
-            steps = tensor.stride()
-            storage.places[(offset, shape, steps)] = variable
-            storage.variables.append(variable)
-            if 0 < ndim <= 8 and not tensor.is_contiguous():
-                strides = steps
-        else:
-            self.bare.append(variable)
-        if ndim > 8:
-            first = 1
-            for n in shape[:ndim - 7]:
-                first *= n
-            shape = (first,) + tuple(shape[ndim - 7:])
-            ndim = 8
-        self.words += (L.VARIABLE, 15 + ndim + len(strides), variable, number, offset, 0,
-                       DTYPES.get(tensor.dtype, L.NO_DTYPE), category, flags, 0, name, layer, 0, whole,
-                       ndim, *shape, *strides)
-        if flags:
-            self.parameters[variable] = (flags, category, name, layer, whole)
-            self.update_layers[variable] = layer
-        key = id(tensor)
-        self.by_id[key] = variable
-        if key not in self.refs:
-            ref = self.refs[key] = Ref(tensor, self.forget)
-            ref.key = key
-            ref.cdata = cdata
-        return variable
-
-    def watch(self, tensor, variable, cdata):
-        key = id(tensor)
-        self.by_id[key] = variable
-        if key not in self.refs:
-            ref = self.refs[key] = Ref(tensor, self.forget)
-            ref.key = key
-            ref.cdata = cdata
-
-    def gone(self, ref):
-        self.by_id.pop(ref.key, None)
-        self.refs.pop(ref.key, None)
-        self.hints.append(ref.cdata)
-
-    def sweep(self):
-        """Storages whose last handle has gone are free; others have more, elsewhere."""
-        hints, self.hints = self.hints, []
-        storages = self.storages
-        for cdata in hints:
-            if cdata in storages:
-                if expired(cdata):
-                    self.look_at(cdata)
-                else:
-                    self.doubts.add(cdata)
-
-    def look_at(self, cdata):
-        storage = self.storages.get(cdata)
-        if storage is None:
-            return
-        if expired(cdata):
-            self.words += (L.RELEASE, 3, storage.number)
-            for variable in storage.variables:
-                self.parameters.pop(variable, None)
-                self.slots.pop(variable, None)
-                self.update_layers.pop(variable, None)
-            self.doubts.discard(cdata)
-            self.remove(cdata)
-        else:
-            self.doubts.add(cdata)
-
-    def measure(self, tensor, variable, ins, written):
-        dtype = DTYPES.get(tensor.dtype)
-        n = tensor.numel()
-        if dtype is None or n == 0 or tensor.device.type == "meta":
-            return
-        if not written:
-            # a view of all of an input has the input's numbers
-            for of in ins:
-                slot = self.slots.get(of)
-                if slot is not None and slot[1] == n and slot[2] == tensor.data_ptr():
-                    self.slots[variable] = slot
-                    self.words += (L.MEASURED, 4, variable, slot[0])
-                    return
-        if tensor.layout is not torch.strided or 0 in tensor.stride() and n > 1:
-            return
-        dense = tensor if tensor.is_contiguous() else tensor.contiguous()
-        if dense.device.type != "cpu":
-            dense = dense.cpu()
-        slot = self.lib.measure_ahead(self.p, dtype, dense.data_ptr(), n)
-        if slot >= 0:
-            self.slots[variable] = (slot, n, tensor.data_ptr())
-            self.words += (L.MEASURED, 4, variable, slot)
 
     # -------------------------------------------------------------------------- modules
 
@@ -647,7 +336,7 @@ class Recorder:
         self.n_begun -= self.open
         self.open = False
         self.sweep()
-        rows, words, at = [], self.words, 0
+        rows, words, at = [], list(self.words), 0
         while at < len(words):
             rows.append(words[at:at + words[at + 1]])
             at += words[at + 1]
@@ -660,7 +349,7 @@ class Recorder:
                     places.setdefault(variable, row[4])
             elif row[0] == L.VARIABLE and row[3] in gone:
                 dead.add(row[2])
-        words.clear()
+        self.words.clear()
         for row in rows:
             what, first = row[0], row[2]
             if what == L.VARIABLE and first not in dead:
@@ -672,7 +361,7 @@ class Recorder:
                     continue
             elif what not in (L.REPORT, L.FORGET):
                 continue
-            words += row
+            self.words += row
         self.flush()
 
     def finish(self, outside=False):
@@ -705,10 +394,9 @@ class Recorder:
             variables[:] = [v for v in variables if v in kept]
 
     def flush(self):
-        row = array.array("q", self.words)
-        self.words.clear()
+        row = self.words.take()
         self.slots.clear()
-        status = self.lib.words(self.p, row.buffer_info()[0], len(row))
+        status = self.lib.words(self.p, *row.buffer_info())
         if status == L.OK:
             return
         self.refused += 1

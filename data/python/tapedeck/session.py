@@ -22,16 +22,16 @@ def check_torch():
 
 
 class Session:
-    def __init__(self, path, model, level, overwrite, budget, program):
+    def __init__(self, path, model, level, overwrite, budget, program, extension):
         check_torch()
         from .patches import Patches
         from .live import Gate
-        from .recorder import Mode, Recorder
+        from .recorder import Recorder, mode
 
-        self.recorder = Recorder(path, level, overwrite, program, budget)
+        self.recorder = Recorder.new(extension, path, level, overwrite, program, budget)
         self.patches = Patches(self.recorder)
         self.gate = Gate(self.recorder)
-        self.mode = Mode(self.recorder, self.gate)
+        self.mode = mode(self.recorder, self.gate)
         self.model = model
 
     def __enter__(self):
