@@ -15,17 +15,17 @@
 #define EXTENSION_VERSION 1
 
 /** Attributes and methods that are asked for: X (how it is written). */
-#define NAMES(X)                                                                               \
-  X (__self__)                                                                                 \
-  X (__torch_dispatch__) X (_cdata) X (_op) X (_weak_ref) X (after) X (attributes) X (before)  \
-      X (begin) X (bytes) X (cdata) X (clears) X (codes) X (contiguous) X (cpu) X (data_ptr)   \
-          X (device) X (dtype) X (_sequence_nr) X (name) X (f_back) X (f_code) X (f_lasti)     \
-              X (failed) X (filled) X (give_up) X (gradients_of) X (index) X (is_cpu)          \
-                  X (is_meta) X (kept) X (keep_as_left) X (key) X (layout) X (mistake)         \
-                      X (nbytes) X (new) X (number) X (numel) X (operator) X (overflow)        \
-                          X (places) X (plain) X (shape) X (storage_offset) X (stride)         \
-                              X (texts) X (twin) X (type) X (updates) X (writes) X (written)   \
-                                  X (ask)
+// clang-format off
+#define NAMES(X) \
+  X (__self__) X (__torch_dispatch__) X (_cdata) X (_op) X (_weak_ref) X (after) \
+  X (attributes) X (before) X (begin) X (clears) X (codes) X (contiguous) X (cpu) \
+  X (data_ptr) X (device) X (dtype) X (_sequence_nr) X (name) X (f_back) X (f_code) \
+  X (f_lasti) X (failed) X (filled) X (give_up) X (gradients_of) X (index) X (is_cpu) \
+  X (is_meta) X (kept) X (keep_as_left) X (layout) X (mistake) X (nbytes) X (new) \
+  X (number) X (numel) X (operator) X (overflow) X (places) X (plain) X (shape) \
+  X (storage_offset) X (stride) X (texts) X (twin) X (type) X (updates) X (writes) \
+  X (written) X (ask)
+// clang-format on
 
 typedef struct
 {
@@ -35,12 +35,12 @@ typedef struct
 } Names;
 
 /** What is known of PyTorch: `setup` of the module. */
-#define FACTS(X)                                                                               \
-  X (Tensor)                                                                                   \
-  X (OpOverload)                                                                               \
-  X (detach)                                                                                   \
-  X (strided) X (dtypes) X (storage_of) X (expired) X (free_weak_ref) X (current_node)         \
-      X (pop_mode) X (push_mode) X (set_mode) X (stack_depth) X (sequence)
+// clang-format off
+#define FACTS(X) \
+  X (Tensor) X (OpOverload) X (detach) X (strided) X (dtypes) X (storage_of) X (expired) \
+  X (free_weak_ref) X (current_node) X (pop_mode) X (push_mode) X (set_mode) \
+  X (stack_depth) X (sequence)
+// clang-format on
 
 typedef struct
 {
@@ -106,18 +106,15 @@ typedef struct
 } Storage;
 
 /** Objects of a recorder's state, and its numbers: both are its attributes. */
-#define STATE_OBJECTS(X)                                                                       \
-  X (by_id)                                                                                    \
-  X (refs)                                                                                     \
-  X (storages)                                                                                 \
-  X (hints) X (doubts) X (parameters) X (update_layers) X (bare) X (operators) X (gradients)   \
-      X (owners) X (slots) X (words) X (phase_codes) X (places) X (node_names)
-#define STATE_NUMBERS(X)                                                                       \
-  X (phase)                                                                                    \
-  X (layer)                                                                                    \
-  X (event)                                                                                    \
-  X (phase_place) X (next_variable) X (next_storage) X (live_bytes) X (first)                  \
-      X (last_sequence) X (producer) X (measure_ahead)
+// clang-format off
+#define STATE_OBJECTS(X) \
+  X (by_id) X (refs) X (storages) X (hints) X (doubts) X (parameters) X (update_layers) \
+  X (bare) X (operators) X (gradients) X (owners) X (slots) X (words) X (phase_codes) \
+  X (places) X (node_names)
+#define STATE_NUMBERS(X) \
+  X (phase) X (layer) X (event) X (phase_place) X (next_variable) X (next_storage) \
+  X (live_bytes) X (first) X (last_sequence) X (producer) X (measure_ahead)
+// clang-format on
 #define STATE_FLAGS(X) X (on) X (open) X (stats)
 
 typedef struct
