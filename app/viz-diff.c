@@ -9,18 +9,29 @@
 #include <string.h>
 
 #include "diff/td-diff.h"
+#include "diff/td-port.h"
 #include "scene/td-scene.h"
 #include "td-session.h"
 #include "viz-commands.h"
 
 static const char help[]
     = "usage: tapedeck diff TAPE[:ITERATION] TAPE[:ITERATION] [--json] [-o FILE]\n"
+      "                     [--by structure|layer] [--rtol R] [--atol A] [--names FILE]\n"
+      "                     [--names-out FILE]\n"
       "\n"
       "Compares two iterations: operations, layers, shapes, and numbers where both tapes have\n"
       "statistics, element by element where both have the arrays. The first line says what\n"
       "differs and which branch or loop of the recorded source made it so.\n"
       "Times are medians over iterations like the compared ones, up to 15 on each side.\n"
       "Without ITERATION: the last complete one.\n"
+      "\n"
+      "--by layer compares a model with its port to another framework: what each layer\n"
+      "returned and the gradients of its parameters, by their statistics (level stats), and\n"
+      "names the first layer that differs, forward and backward. Statistics may lie apart by\n"
+      "A (0) and R (1e-4) times the size of what they are of. Layers are paired by their "
+      "order\n"
+      "and the sizes of their parameters, or by FILE, a line a pair of paths, - for none;\n"
+      "--names-out writes that table, to be edited.\n"
       "\n"
       "Exit status: 0 the same, 1 different, 2 trouble.\n";
 
@@ -115,44 +126,130 @@ open_side (const char *spec, Side *side, const Side *other)
   return iteration;
 }
 
+/* What was asked for. */
+typedef struct
+{
+  const char *specs[2], *format, *out, *names, *names_out;
+  int n;
+  gboolean by_layer;
+  TdPortTolerance tolerance;
+} Asked;
+
+/* A tolerance: a number that is not below 0. */
+static gboolean
+read_tolerance (const char *text, double *value)
+{
+  char *end;
+
+  *value = g_ascii_strtod (text, &end);
+  return end != text && *end == '\0' && *value >= 0;
+}
+
+/* An option that has a value: 1; 0: it is none of them; 2 after saying what is wrong. */
+static int
+take_option (Asked *asked, const char *option, const char *value)
+{
+  const struct
+  {
+    const char *name;
+    const char **text;
+    double *number;
+  } options[] = { { "-o", &asked->out, NULL },
+                  { "--names", &asked->names, NULL },
+                  { "--names-out", &asked->names_out, NULL },
+                  { "--rtol", NULL, &asked->tolerance.rtol },
+                  { "--atol", NULL, &asked->tolerance.atol } };
+
+  if (value == NULL)
+    return 0;
+  if (strcmp (option, "--by") == 0)
+    {
+      asked->by_layer = strcmp (value, "layer") == 0;
+      if (asked->by_layer || strcmp (value, "structure") == 0)
+        return 1;
+      return td__viz_trouble ("diff: --by is structure or layer, not %s", value);
+    }
+  for (gsize i = 0; i < G_N_ELEMENTS (options); i++)
+    if (strcmp (option, options[i].name) == 0)
+      {
+        if (options[i].text != NULL)
+          *options[i].text = value;
+        else if (!read_tolerance (value, options[i].number))
+          return td__viz_trouble ("diff: %s %s is no tolerance", option, value);
+        return 1;
+      }
+  return 0;
+}
+
+static int
+diff_by_layer (const Asked *asked, TdIteration *a, TdIteration *b, TdSession *session_a,
+               TdSession *session_b)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *names = NULL;
+
+  if (asked->names && !g_file_get_contents (asked->names, &names, NULL, &error))
+    return td__viz_trouble ("%s", error->message);
+  g_autoptr (TdPort) port
+      = td_port_new (a, b, td_session_get_reader (session_a), td_session_get_reader (session_b),
+                     names, asked->tolerance, &error);
+  if (!port)
+    return td__viz_trouble ("diff: %s", error->message);
+  g_autofree char *table = td_port_names (port);
+  g_autofree char *text = td_port_print (port, asked->format);
+  if ((asked->names_out && !td__viz_write_text (asked->names_out, table, "text", &error))
+      || !td__viz_write_text (asked->out, text, asked->format, &error))
+    return td__viz_trouble ("%s", error->message);
+  return td_port_differs (port);
+}
+
 int
 td_viz_diff (int argc, char **argv)
 {
-  const char *specs[2] = { NULL, NULL }, *format = "text", *out = "-";
-  int n = 0;
+  Asked asked = { .format = "text", .out = "-", .tolerance = { .rtol = 1e-4 } };
 
   for (int i = 1; i < argc; i++)
-    if (strcmp (argv[i], "--json") == 0)
-      format = "json";
-    else if (strcmp (argv[i], "--help") == 0)
-      {
-        fputs (help, stdout);
-        return 0;
-      }
-    else if (strcmp (argv[i], "-o") == 0 && i + 1 < argc)
-      out = argv[++i];
-    else if (argv[i][0] == '-' && argv[i][1])
-      return td__viz_trouble ("diff: unknown option %s; try tapedeck diff --help", argv[i]);
-    else if (n < 2)
-      specs[n++] = argv[i];
-    else
-      return td__viz_trouble ("diff: two tapes, not more; try tapedeck diff --help");
-  if (n < 2)
+    {
+      const int taken = take_option (&asked, argv[i], argv[i + 1]);
+
+      if (taken == 2)
+        return 2;
+      if (taken == 1)
+        i++;
+      else if (strcmp (argv[i], "--json") == 0)
+        asked.format = "json";
+      else if (strcmp (argv[i], "--help") == 0)
+        {
+          fputs (help, stdout);
+          return 0;
+        }
+      else if (argv[i][0] == '-' && argv[i][1])
+        return td__viz_trouble ("diff: unknown option %s; try tapedeck diff --help", argv[i]);
+      else if (asked.n < 2)
+        asked.specs[asked.n++] = argv[i];
+      else
+        return td__viz_trouble ("diff: two tapes, not more; try tapedeck diff --help");
+    }
+  if (!asked.by_layer && (asked.names || asked.names_out))
+    return td__viz_trouble ("diff: names are of layers; try --by layer");
+  if (asked.n < 2)
     return td__viz_trouble ("diff: two tapes are needed; try tapedeck diff --help");
 
   g_auto (Side) side_a = { 0 };
   g_auto (Side) side_b = { 0 };
   g_autoptr (GError) error = NULL;
-  g_autoptr (TdIteration) a = open_side (specs[0], &side_a, NULL);
+  g_autoptr (TdIteration) a = open_side (asked.specs[0], &side_a, NULL);
   if (!a)
     return 2;
-  g_autoptr (TdIteration) b = open_side (specs[1], &side_b, &side_a);
+  g_autoptr (TdIteration) b = open_side (asked.specs[1], &side_b, &side_a);
   if (!b)
     return 2;
+  if (asked.by_layer)
+    return diff_by_layer (&asked, a, b, side_a.session, side_b.session);
   g_autoptr (TdDiff) diff = td_diff_new (a, b, td_session_get_reader (side_a.session),
                                          td_session_get_reader (side_b.session));
-  g_autofree char *text = td_diff_print (diff, format);
-  if (!td__viz_write_text (out, text, format, &error))
+  g_autofree char *text = td_diff_print (diff, asked.format);
+  if (!td__viz_write_text (asked.out, text, asked.format, &error))
     return td__viz_trouble ("%s", error->message);
   return !td_diff_is_same (diff);
 }
