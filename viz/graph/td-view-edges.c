@@ -15,6 +15,14 @@ pair (guint32 a, guint32 b)
   return GSIZE_TO_POINTER ((gsize)a << 32 | b);
 }
 
+/* Of both halves: GLib's own takes the lower one, and variables one after another with two
+ * edges each are all looked for in one another's places. */
+static guint
+hash_pair (gconstpointer key)
+{
+  return (guint)((GPOINTER_TO_SIZE (key) * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15)) >> 32);
+}
+
 /* Add `var` to the edge between two nodes, once for all readers in the same node. */
 static void
 add_to_edge (TdViewBuilder *b, GHashTable *known, GHashTable *counted, TdVizEdgeKind kind,
@@ -150,9 +158,9 @@ label_edge (TdViewBuilder *b, GHashTable *labelled, const TdVizEdge *edge)
 void
 td__view_add_edges (TdViewBuilder *b)
 {
-  GHashTable *known = g_hash_table_new (NULL, NULL);
-  GHashTable *counted = g_hash_table_new (NULL, NULL);
-  GHashTable *labelled = g_hash_table_new (NULL, NULL);
+  GHashTable *known = g_hash_table_new (hash_pair, NULL);
+  GHashTable *counted = g_hash_table_new (hash_pair, NULL);
+  GHashTable *labelled = g_hash_table_new (hash_pair, NULL);
   guint first = b->edges->len;
 
   add_read_edges (b, known, counted);
