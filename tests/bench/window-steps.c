@@ -20,9 +20,10 @@
 #define TIMES 15
 #define TURNS 5       /* of all pages */
 #define QUIET_MS 120  /* nothing is drawn for so long: it was the last of it */
-#define FIRST_MS 1000 /* nothing at all: it draws nothing */
+#define FIRST_MS 3000 /* nothing at all: it draws nothing */
 #define MOST_MS 10000 /* a picture that moves for ever */
 #define GOAL_MS 50
+#define MOST_MEMBERS 10000 /* of a layer that is opened */
 
 /* One action: when its first and last frames were drawn, and the processor's time until then.
  */
@@ -128,15 +129,23 @@ toggle (gpointer key)
                               !td_graph_view_is_expanded (canvas (), *(guint64 *)key));
 }
 
-/* The folded layers of the forward lane, in order. */
+/* The folded layers of the forward lane, in order, but for those that have very many
+ * operations: the layout of an open loop of 125,000 turns takes gigabytes. */
 static GArray *
 list_folded (void)
 {
   TdVizView *view = td_graph_view_get_layout (canvas ())->view;
   GArray *keys = g_array_new (FALSE, FALSE, sizeof (guint64));
   for (guint i = 0; i < view->n_nodes; i++)
-    if (view->nodes[i].kind == TD_VIZ_GROUP && view->nodes[i].lane == TD_LANE_FORWARD)
-      g_array_append_val (keys, view->nodes[i].select_key);
+    {
+      const TdVizNode *node = &view->nodes[i];
+      guint n = 0;
+      if (node->kind != TD_VIZ_GROUP || node->lane != TD_LANE_FORWARD)
+        continue;
+      td_viz_graph_get_members (view->graph, (guint)node->group, TD_LANE_FORWARD, &n);
+      if (n <= MOST_MEMBERS)
+        g_array_append_val (keys, node->select_key);
+    }
   return keys;
 }
 
