@@ -372,7 +372,7 @@ def check_control(report, program):
             onnx.save(model, f"{folder}/m.onnx")
             child = subprocess.run([program, "eval", f"{folder}/m.onnx"], capture_output=True, text=True, timeout=60)
         report.claim(f"{name} is refused",
-                     [] if child.returncode == 2 and says in child.stderr else [child.stderr])
+                     [] if child.returncode in (1, 2) and says in child.stderr else [child.stderr])
 
 
 def check_voice_detector(report, program):

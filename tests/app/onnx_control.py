@@ -121,6 +121,11 @@ def refused():
         "an end (a count or a condition) of Loop"
     yield "a Loop without what it carries", model([node("Loop", "n", "y", body=fine)], {"x": X}, ["y"], [("n", 2)]), \
         "inputs that fit the body of Loop"
+    yield "a count that is damaged", model(
+        [node("Loop", "n -", "y", body=body([node("Identity", "go", "on"), node("Identity", "i", "j")],
+                                            [port("i", [], INT), port("go", [], BOOL)],
+                                            [port("on", [], BOOL), port("j", [], INT)]))], {}, ["y"], [("n", 2**62)]), \
+        "more than 262144 turns in a call"
     lacking = body([node("Det", "x", "r")], [], [port("r", None)])
     yield "an operator that is not there, in a branch", model(
         [node("If", "c", "y", then_branch=lacking, else_branch=lacking)], {"x": X}, ["y"], [("c", True)]), \

@@ -100,6 +100,16 @@ td__host_new (TdOnnxArena *arena, TdDtype dtype, const TdShape *shape)
   return h;
 }
 
+double
+td__host_element_of (const void *elements, TdDtype dtype, int64_t i)
+{
+  const size_t bytes = td_dtype_bytes (dtype);
+  double aligned = 0;
+
+  memcpy (&aligned, (const char *)elements + bytes * (size_t)i, bytes);
+  return td__host_element (&aligned, dtype, 0);
+}
+
 TdOnnxHost *
 td__host_from (TdOnnxArena *arena, TdDtype dtype, const TdShape *shape, const void *elements)
 {
@@ -107,11 +117,11 @@ td__host_from (TdOnnxArena *arena, TdDtype dtype, const TdShape *shape, const vo
 
   for (int64_t i = 0; h != NULL && i < h->n; i++)
     if (h->f != NULL)
-      h->f[i] = td__host_element (elements, dtype, i);
+      h->f[i] = td__host_element_of (elements, dtype, i);
     else if (dtype == TD_I64)
       memcpy (&h->i[i], (const char *)elements + 8 * i, 8);
     else
-      h->i[i] = (int64_t)td__host_element (elements, dtype, i);
+      h->i[i] = (int64_t)td__host_element_of (elements, dtype, i);
   return h;
 }
 

@@ -41,7 +41,9 @@ td__onnx_is_float (TdDtype dtype)
 /** NULL: there are too many.  *Owner*: the arena, as of all below, which give NULL then, too.
  */
 TdOnnxHost *td__host_new (TdOnnxArena *arena, TdDtype dtype, const TdShape *shape);
-/** From elements as an array has them. */
+/** Element i as a number, of elements that may lie anywhere, as those in a file do. */
+double td__host_element_of (const void *elements, TdDtype dtype, int64_t i);
+/** From elements as an array has them, wherever they lie. */
 TdOnnxHost *td__host_from (TdOnnxArena *arena, TdDtype dtype, const TdShape *shape,
                            const void *elements);
 /** Elements as an array has them. */

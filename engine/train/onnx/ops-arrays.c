@@ -332,7 +332,7 @@ constant_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
   if (a->tensor == NULL || a->tensor->why != NULL || a->tensor->is_int8
       || a->tensor->elements == NULL || td__size (&a->tensor->shape) != 1)
     return "the value, one number,";
-  a->f = td__host_element (a->tensor->elements, (TdDtype)a->tensor->dtype, 0);
+  a->f = td__host_element_of (a->tensor->elements, (TdDtype)a->tensor->dtype, 0);
   a->i = td__onnx_is_float ((TdDtype)a->tensor->dtype) ? 0 : (int64_t)a->f;
   return NULL; /* the elements go with the file */
 }

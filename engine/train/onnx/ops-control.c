@@ -46,6 +46,19 @@ number (TdOnnxRun *r, TdDtype dtype, int64_t value)
   return (TdOnnxValue){ NULL, h };
 }
 
+enum
+{
+  MOST_TURNS = 1 << 18 /* in a call; a count that is damaged must not take all memory */
+};
+
+static bool
+turn_begins (TdOnnxRun *r)
+{
+  if (++r->n_turns > MOST_TURNS)
+    td__run_fail (r, TD_ERR_STATE, "more than %d turns in a call", MOST_TURNS);
+  return !r->failed;
+}
+
 /* What the turns make one after the other. */
 typedef struct
 {
@@ -173,7 +186,7 @@ loop (TdOnnxRun *r)
     td__run_fail (r, TD_ERR_ARG, "a number of turns expected");
   for (int k = 0; k < n_carried; k++)
     carried[k] = r->values[n->in[2 + k]];
-  for (int64_t t = 0; t < most && goes_on && !r->failed; t++)
+  for (int64_t t = 0; t < most && goes_on && turn_begins (r); t++)
     {
       r->values[body->in[0].value] = number (r, TD_I64, t);
       r->values[body->in[1].value] = number (r, TD_BOOL, 1);
@@ -274,8 +287,6 @@ measure (TdOnnxRun *r, Scan *s)
         td__run_fail (r, TD_ERR_SHAPE, "inputs of one length expected, got %lld and %lld",
                       (long long)s->n_turns, (long long)shape.dim[s->axes[i]]);
       s->n_turns = shape.dim[s->axes[i]];
-      if (s->n_turns > TD_ONNX_HOST_MOST) /* of empty arrays */
-        td__run_fail (r, TD_ERR_SHAPE, "%lld turns are too many", (long long)s->n_turns);
     }
   return !r->failed;
 }
@@ -334,7 +345,7 @@ scan (TdOnnxRun *r)
   scanned = td__xcalloc ((size_t)s.n_scanned + 1, sizeof *scanned);
   for (int k = 0; k < s.n_states; k++)
     states[k] = r->values[n->in[k]];
-  for (int64_t t = 0; t < s.n_turns && !r->failed; t++)
+  for (int64_t t = 0; t < s.n_turns && turn_begins (r); t++)
     {
       for (int i = 0; i < s.n_scans; i++)
         r->values[s.body->in[s.n_states + i].value]
@@ -383,10 +394,10 @@ const TdOnnxRow td__onnx_control[] = {
   { "If", .from = 1, .least_in = 1, .most_in = 1, .most_out = -1, .read = 1, .attributes = "then_branch else_branch",
     .has_bodies = true, .run = branch, .limits = "arrays only", .lacks = branch_lacks },
   { "Loop", .from = 1, .least_in = 0, .most_in = -1, .most_out = -1, .read = 3, .attributes = "body",
-    .has_bodies = true, .run = loop, .limits = "arrays only", .lacks = loop_lacks },
+    .has_bodies = true, .run = loop, .limits = "arrays only, 262144 turns in a call", .lacks = loop_lacks },
   { "Scan", .from = 9, .least_in = 1, .most_in = -1, .most_out = -1, .has_bodies = true,
     .attributes = "body num_scan_inputs scan_input_axes scan_input_directions scan_output_axes scan_output_directions",
-    .run = scan, .limits = "32 scanned inputs at most", .lacks = scan_lacks },
+    .run = scan, .limits = "32 scanned inputs, 262144 turns in a call", .lacks = scan_lacks },
   { 0 },
 };
 /* clang-format on */

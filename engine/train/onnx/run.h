@@ -21,6 +21,7 @@ typedef struct TdOnnxRun
   const TdOnnxNode *node; /**< that runs now */
   TdOnnxValue *values;
   TdOnnxArena arena;
+  int64_t n_turns;   /**< that all loops of the call have begun */
   const char *root;  /**< path of the link */
   const char *scope; /**< that it is in now, of a node */
   bool failed;
