@@ -13,7 +13,9 @@ import torch
 
 from . import library as L
 from .facts import (CATEGORIES, DETACH, DTYPES, MANY_WORDS, current_node, expired, free_weak_ref, now,
-                    sequence, storage_of)
+                    sequence, stack_is_python, storage_of)
+
+CALLER = 2 if stack_is_python else 1  # of a mode: PyTorch's stack of them is no line of the program
 
 
 class Ref(weakref.ref):
@@ -51,7 +53,7 @@ class Dispatch:
         if not r.on or (types and func is DETACH):
             return func(*args, **kwargs) if kwargs else func(*args)
         looks = self.gate.word.value
-        frame = sys._getframe(1)
+        frame = sys._getframe(CALLER)
         if looks:
             looks = self.gate.before(func, args, frame)
         start = now()
