@@ -12,6 +12,7 @@
 #include "pages/td-curves-page.h"
 #include "pages/td-gradients-page.h"
 #include "pages/td-memory-page.h"
+#include "pages/td-ranks-page.h"
 #include "pages/td-schedule-page.h"
 #include "pages/td-strips.h"
 
@@ -38,7 +39,7 @@ struct _TdWorkspace
   AdwFlap *left, *right;
   GtkPaned *body;
   TdDock *dock;
-  TdPage *memory, *gradients, *schedule, *curves, *strips;
+  TdPage *memory, *gradients, *schedule, *curves, *ranks, *strips;
   TdGraphPage *graph;
   TdComparePage *compare;
   TdOutlinePage *outline;
@@ -160,6 +161,7 @@ fill_dock (TdWorkspace *self)
   td_dock_add_view (self->dock, "notes", "Notes", NULL, GTK_WIDGET (self->notes));
   td_dock_add_view (self->dock, "watches", "Watches", NULL, GTK_WIDGET (self->watches));
   add_page (self, self->curves);
+  add_page (self, self->ranks);
 }
 
 static GtkWidget *
@@ -196,8 +198,8 @@ new_debug (TdWorkspace *self)
 void
 td_workspace_set_session (TdWorkspace *self, TdSession *session)
 {
-  TdPage *const pages[]
-      = { self->memory, self->gradients, self->schedule, self->curves, self->strips };
+  TdPage *const pages[] = { self->memory, self->gradients, self->schedule,
+                            self->curves, self->ranks,     self->strips };
   for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
     td_page_set_session (pages[i], session);
   td_outline_page_set_session (self->outline, session);
@@ -285,7 +287,8 @@ td_workspace_show_page (TdWorkspace *self, const char *name)
 static TdPage *
 find_page (TdWorkspace *self, const char *name)
 {
-  TdPage *const pages[] = { self->memory, self->gradients, self->schedule, self->curves };
+  TdPage *const pages[]
+      = { self->memory, self->gradients, self->schedule, self->curves, self->ranks };
   for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
     if (strcmp (td_page_get_name (pages[i]), name) == 0)
       return pages[i];
@@ -624,6 +627,7 @@ td_workspace_dispose (GObject *object)
   g_clear_object (&self->gradients);
   g_clear_object (&self->schedule);
   g_clear_object (&self->curves);
+  g_clear_object (&self->ranks);
   g_clear_object (&self->strips);
   G_OBJECT_CLASS (td_workspace_parent_class)->dispose (object);
 }
@@ -656,6 +660,7 @@ td_workspace_init (TdWorkspace *self)
   self->gradients = td_gradients_page_new ();
   self->schedule = td_schedule_page_new ();
   self->curves = td_curves_page_new ();
+  self->ranks = td_ranks_page_new ();
   self->strips = TD_PAGE (td_strips_new ());
   self->perspectives = GTK_STACK (gtk_stack_new ());
   gtk_stack_add_titled (self->perspectives, new_debug (self), "debug", "Debug");

@@ -72,6 +72,8 @@ static const HelpPage pages[] = {
     { ROWS, { "Return", "Go to the line or the operation" } } },
   { "curves", "Curves", "what the program reported, over the iterations", NULL,
     { { "", "Shift and a drag: these iterations only" } } },
+  { "ranks", "Ranks", "where the ranks of one run part, and who waits for whom", NULL,
+    { { "Tab <Shift>Tab", "To the next picture, or the one before" } } },
   { "compare", "Compare", "two iterations, or two recordings, call by call", "win.show-page::compare",
     { { "Tab <Shift>Tab", "To the next part, or the one before" } } },
   { "iterations-strip", "Strip of Iterations", "loss and memory over the run", NULL,

@@ -114,7 +114,9 @@ fill_row (const TdRanks *self, guint i, char *cells[COLUMNS])
   cells[1] = g_strdup (*rank->host ? rank->host : "?");
   cells[2] = g_strdup_printf ("%d", rank->pid);
   cells[3] = g_strdup_printf ("%" G_GUINT64_FORMAT, rank->n_iterations);
-  cells[4] = g_strdup_printf ("%" G_GUINT64_FORMAT, rank->n_updating);
+  cells[4]
+      = g_strdup_printf ("%s%" G_GUINT64_FORMAT,
+                         rank->n_looked_at < rank->n_iterations ? "≥ " : "", rank->n_updating);
   cells[5] = g_strdup (td_format_ns (waited, rank->waited_ns));
   cells[6] = dup_clock (self, i);
   cells[7] = g_strdup (rank->end);

@@ -11,6 +11,10 @@
 
 G_BEGIN_DECLS
 
+/** Draw the findings as sentences, and the ranks below. A finding is hit as TD_TAG_ROW with its
+ * place. */
+TdScene *td_ranks_findings_scene (const TdRanks *ranks, const TdPanelView *view);
+
 /** One step: the iterations of all ranks that belong together. */
 typedef struct _TdRanksStep TdRanksStep;
 
