@@ -21,6 +21,7 @@ typedef struct
   TdTapeCollective *waits;
   TdTapeRankSum *sums;
   gboolean is_partial;
+  gboolean is_live; /* it ran when the tape ended, and has no summary */
 } TdRankIteration;
 
 void td__rank_iteration_free (TdRankIteration *self);

@@ -79,6 +79,7 @@ advance (TdRanks *self, guint place)
   TdRankTape *tape = &self->tapes[place];
   TdTapeSummaries all = td_tape_reader_summaries (tape->reader);
   const TdTapeIteration *it = NULL;
+  gboolean is_live = FALSE;
   char error[200];
 
   g_clear_pointer (&tape->now, td__rank_iteration_free);
@@ -91,12 +92,13 @@ advance (TdRanks *self, guint place)
     }
   if (!it && !tape->live_taken)
     {
-      tape->live_taken = TRUE;
+      tape->live_taken = is_live = TRUE;
       it = td_tape_reader_live (tape->reader);
     }
   if (!it)
     return;
   tape->now = td__rank_iteration_new (self, place, it);
+  tape->now->is_live = is_live;
   td_tape_iteration_free (it);
 }
 

@@ -314,7 +314,7 @@ by_weight (gconstpointer a, gconstpointer b)
 static void
 count (TdRankTape *tape, const TdRankIteration *it)
 {
-  tape->open.n_looked_at += !it->is_partial;
+  tape->open.n_looked_at += !it->is_live;
   if (it->n_update_events == 0)
     return;
   tape->open.n_updating++;
