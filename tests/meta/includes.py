@@ -45,6 +45,8 @@ def main():
     names = [name for name in tree() if name.endswith((".c", ".h", ".cu", ".cuh"))]
     headers = {name for name in names if name.endswith((".h", ".cuh", ".inc", ".def"))}
     headers |= {name for name in tree() if name.endswith((".inc", ".def"))}
+    # A cured program is the one with the mistake, with a word defined before it.
+    headers |= {name for name in names if name.startswith("data/examples/clinic/ranks/")}
     problems = {row: [] for row in INCLUDES}
     unknown, foreign = [], []
 
