@@ -38,30 +38,6 @@ add_block (uint64_t lane[LANES], const unsigned char *bytes)
     lane[i] = mixed (lane[i], word[i]);
 }
 
-void
-td__sum_bytes (const void *bytes, size_t n, uint64_t sum[2])
-{
-  const unsigned char *b = bytes;
-  unsigned char last[LANES * sizeof (uint64_t)] = { 0 };
-  uint64_t lane[LANES];
-  size_t left = n;
-
-  for (int i = 0; i < LANES; i++)
-    lane[i] = odd * (uint64_t)(2 * i + 1);
-  for (; left >= sizeof last; left -= sizeof last, b += sizeof last)
-    add_block (lane, b);
-  if (left > 0)
-    memcpy (last, b, left);
-  add_block (lane, last);
-  sum[0] = mixed (n, odd);
-  sum[1] = mixed (odd, n);
-  for (int i = 0; i < LANES; i++)
-    {
-      sum[0] = mixed (sum[0], lane[i]);
-      sum[1] = mixed (sum[1], lane[LANES - 1 - i] ^ lane[i] << 1);
-    }
-}
-
 /* --- what is not finite --- */
 
 /* The bits of an exponent, all of which are set in what is not finite; 0: integers. */
@@ -71,19 +47,18 @@ static const uint64_t exponents[TD__N_DTYPES] = { [TD_F32] = 0x7f800000u,
                                                   [TD_BF16] = 0x7f80u };
 
 #define COUNT(type)                                                                            \
-  for (int64_t i = 0; i < n; i++)                                                              \
+  for (size_t i = 0; i + sizeof (type) <= n; i += sizeof (type))                               \
     {                                                                                          \
       type word;                                                                               \
                                                                                                \
-      memcpy (&word, b + (size_t)i * sizeof word, sizeof word);                                \
+      memcpy (&word, b + i, sizeof word);                                                      \
       count += (word & (type)mask) == (type)mask;                                              \
     }
 
 static uint64_t
-not_finite (TdDtype dtype, const void *bytes, int64_t n)
+not_finite (TdDtype dtype, const unsigned char *b, size_t n)
 {
   const uint64_t mask = exponents[dtype];
-  const unsigned char *b = bytes;
   uint64_t count = 0;
 
   if (mask == 0)
@@ -95,6 +70,44 @@ not_finite (TdDtype dtype, const void *bytes, int64_t n)
   else
     COUNT (uint16_t)
   return count;
+}
+
+/* --- both, of an array that is read once --- */
+
+enum
+{
+  BLOCK = 4096 /* bytes, which stay in the cache for the second look */
+};
+
+void
+td__sum_array (TdDtype dtype, const void *bytes, size_t n, TdRankSum *to)
+{
+  const unsigned char *b = bytes;
+  unsigned char last[LANES * sizeof (uint64_t)] = { 0 };
+  uint64_t lane[LANES];
+
+  for (int i = 0; i < LANES; i++)
+    lane[i] = odd * (uint64_t)(2 * i + 1);
+  to->not_finite = 0;
+  for (size_t done = 0; done < n; done += BLOCK)
+    {
+      const size_t size = n - done < BLOCK ? n - done : BLOCK,
+                   whole = size & ~(sizeof last - 1);
+
+      for (size_t at = 0; at < whole; at += sizeof last)
+        add_block (lane, b + done + at);
+      if (whole < size) /* the end of the array */
+        memcpy (last, b + done + whole, size - whole);
+      to->not_finite += not_finite (dtype, b + done, size);
+    }
+  add_block (lane, last);
+  to->sum[0] = mixed (n, odd);
+  to->sum[1] = mixed (odd, n);
+  for (int i = 0; i < LANES; i++)
+    {
+      to->sum[0] = mixed (to->sum[0], lane[i]);
+      to->sum[1] = mixed (to->sum[1], lane[LANES - 1 - i] ^ lane[i] << 1);
+    }
 }
 
 /* --- telling --- */
@@ -111,8 +124,8 @@ td__tell_gradient (TdRankSumKind kind, const char *path, const void *numbers, bo
 {
   TdRankSum sum = { .kind = kind, .path = path, .size = (uint64_t)n, .n_averaged = n_averaged };
 
-  td__sum_bytes (numbers, (size_t)n * (doubles ? sizeof (double) : sizeof (float)), sum.sum);
-  sum.not_finite = not_finite (doubles ? TD_F64 : TD_F32, numbers, n);
+  td__sum_array (doubles ? TD_F64 : TD_F32, numbers,
+                 (size_t)n * (doubles ? sizeof (double) : sizeof (float)), &sum);
   if (n > 0)
     {
       sum.at = turn * odd % (uint64_t)n;
@@ -178,9 +191,7 @@ tell_array (TdRankSumKind kind, const char *path, const char *state, const TdVar
         }
     }
   sum.size = (uint64_t)td__size (&node->shape);
-  td__sum_bytes (here ? v->buffer->data : copy, bytes, sum.sum);
-  sum.not_finite
-      = not_finite ((TdDtype)node->dtype, here ? v->buffer->data : copy, (int64_t)sum.size);
+  td__sum_array ((TdDtype)node->dtype, here ? v->buffer->data : copy, bytes, &sum);
   free (copy);
   tell (&sum);
   if (sums != NULL)

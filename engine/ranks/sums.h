@@ -6,8 +6,9 @@
 #include "arrays.h"
 #include "optimizer-state.h"
 
-/** 128 bits over n bytes: equal for equal bytes on every machine of one byte order. */
-void td__sum_bytes (const void *bytes, size_t n, uint64_t sum[2]);
+/** 128 bits over the n bytes of an array: equal for equal bytes on every machine of one byte
+ * order; and how many of its elements are not finite. */
+void td__sum_array (TdDtype dtype, const void *bytes, size_t n, TdRankSum *to);
 
 /** Tell of a gradient, or of the mean of them, by its n numbers.  turn: which element is told
  * of; the same on all ranks, and another one each time. */
