@@ -658,27 +658,6 @@ truth__a_failing_operation_fails_in_every_call (void **state)
   td_static_free (s);
 }
 
-static void
-noisy (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
-{
-  (void)self;
-  (void)n_in;
-  (void)n_out;
-  out[0] = td_add (td_tanh (in[0]), td_randn (TD_F32, TD_SHAPE (3)));
-}
-
-static void
-truth__random_arrays_are_no_zeros_in_exported_c (void **state)
-{
-  TdStatic *s = td_static_new (noisy, NULL);
-
-  (void)state;
-  td_static_call1 (s, some (TD_SHAPE (3), 1));
-  assert_int_equal (td_static_save (s, td_test_tmp ("noisy.c")), TD_ERR_ARG);
-  assert_non_null (strstr (said (TD_ERR_ARG), "random numbers at"));
-  td_static_free (s);
-}
-
 /* --- traces that lead to nothing --- */
 
 static void
@@ -764,7 +743,6 @@ main (void)
     engine_test (truth__code_that_reports_another_value_is_no_difference),
     engine_test (truth__strict_counts_for_what_is_inside),
     engine_test (truth__a_failing_operation_fails_in_every_call),
-    engine_test (truth__random_arrays_are_no_zeros_in_exported_c),
     engine_test (truth__a_function_that_is_never_replayed_is_seldom_traced),
     engine_test (truth__kept_gradients_of_results_have_all_that_comes),
   };
