@@ -81,6 +81,32 @@ td_serve_fits (const TdOnnxInfo *port, const TdServeArray *a, char *why)
   return true;
 }
 
+/* Axes of the earlier inputs that have the name of axis d of input i, and another size. */
+static bool
+agrees_with_earlier (const TdOnnxInfo *ports, const TdServeArray *arrays, int i, int d,
+                     char *why)
+{
+  for (int j = 0; j <= i; j++)
+    for (int c = 0; c < (j < i ? ports[j].ndim : d); c++)
+      if (ports[j].symbol[c] != NULL && strcmp (ports[j].symbol[c], ports[i].symbol[d]) == 0
+          && arrays[j].shape.dim[c] != arrays[i].shape.dim[d])
+        return td_serve_refuse (
+            why, "input %.100s: %.60s of %lld expected, as in input %.100s, got %lld",
+            ports[i].name, ports[i].symbol[d], (long long)arrays[j].shape.dim[c], ports[j].name,
+            (long long)arrays[i].shape.dim[d]);
+  return true;
+}
+
+bool
+td_serve_sizes_agree (const TdOnnxInfo *ports, const TdServeArray *arrays, int n, char *why)
+{
+  for (int i = 0; i < n; i++)
+    for (int d = 0; d < ports[i].ndim; d++)
+      if (ports[i].symbol[d] != NULL && !agrees_with_earlier (ports, arrays, i, d, why))
+        return false;
+  return true;
+}
+
 int64_t
 td_serve_rows (const TdServeArray *arrays, int n)
 {

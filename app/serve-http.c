@@ -371,6 +371,9 @@ end (TdServeRequest *r)
   for (int i = 0; i < r->model->ports.n_in && r->status == 0; i++)
     if (!td_serve_fits (&r->model->ports.in[i], &r->in[i], why))
       refuse (r, 400, why);
+  if (r->status == 0
+      && !td_serve_sizes_agree (r->model->ports.in, r->in, r->model->ports.n_in, why))
+    refuse (r, 400, why);
   drop_body (r);
   if (r->status == 0)
     count_arrays (r);

@@ -79,6 +79,9 @@ int64_t td_serve_elements (const TdShape *shape);
 const char *td_serve_shape_text (int ndim, const int64_t *dim, char *text, size_t size);
 /** Does an array fit the input?  False: why. */
 bool td_serve_fits (const TdOnnxInfo *port, const TdServeArray *a, char *why);
+/** Sizes that have one name in the model are one size in a request, whose arrays fit? */
+bool td_serve_sizes_agree (const TdOnnxInfo *ports, const TdServeArray *arrays, int n,
+                           char *why);
 /** Rows along the first axis that all n arrays have; 0: they differ, or have none. */
 int64_t td_serve_rows (const TdServeArray *arrays, int n);
 void td_serve_clear (TdServeArray *arrays, int n);

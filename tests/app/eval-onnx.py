@@ -12,18 +12,11 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    import numpy as np
-except ImportError:
-    if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
-        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
-    print("NumPy is not there, skipped")
-    sys.exit(77)
-
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/meta"))
 # pylint: disable=wrong-import-position
+from numpy_here import np  # noqa: E402
 from checks import Report  # noqa: E402
 from onnx_files import fields, numbers, tensor  # noqa: E402
 

@@ -4,23 +4,15 @@
 SPDX-License-Identifier: MIT
 """
 import json
-import os
 import pathlib
 import sys
 import tempfile
-
-try:
-    import numpy as np
-except ImportError:
-    if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
-        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
-    print("NumPy is not there, skipped")
-    sys.exit(77)
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/meta"))
 # pylint: disable=wrong-import-position
+from numpy_here import np  # noqa: E402
 import shutil  # noqa: E402
 import subprocess  # noqa: E402
 import threading  # noqa: E402
@@ -174,7 +166,7 @@ def wrong_bodies(server):
         ('{"inputs":{"x":[[1,2,3]],"ids":[1]}}', "got (1, 3)"), ('{"inputs":{"x":1,"ids":[1]}}', "got ()"),
         ('{"inputs":{"x":[],"ids":[1]}}', "got (0,)"), ('{"inputs":{"x":[[],[]],"ids":[1,1]}}', "got (2, 0)"),
         ('{"inputs":{"x":[[1,2]],"ids":[]}}', "no elements"),
-        ('{"inputs":{"x":[[1,2]],"ids":[1,2]}}', "x"),  # n is one size in both
+        ('{"inputs":{"x":[[1,2]],"ids":[1,2]}}', "n of 2 expected, as in input ids, got 1"),
         ('{"inputs":{"x":[[1,2]],"ids":[4]}}', ""), ('{"inputs":{"x":[[1,2]],"ids":[-5]}}', ""),
     ]
     problems = []

@@ -7,19 +7,17 @@ SPDX-License-Identifier: MIT
 """
 import concurrent.futures
 import os
+import pathlib
 import random
 import re
 import subprocess
 import sys
 import tempfile
 
-try:
-    import numpy as np
-except ImportError:
-    if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
-        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
-    print("NumPy is not there, skipped")
-    sys.exit(77)
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "meta"))
+# pylint: disable=wrong-import-position
+from numpy_here import np  # noqa: E402
 
 VALUES = ["0", "1", "-1", "2", "3", "99999999999", "-2147483648", "1,2", "0,0,0,0", "None", "true",
           "1e300", "nan", "-0.5", "1,1,1,1,1,1,1,1,1", "::-1", "...", "mean", "sum", "no", "L2", "",
