@@ -34,7 +34,9 @@ static const char help[]
       "      --hosts FILE       machines for them, a line each: NAME [slots=N]\n"
       "      --hang-after S     a rank may wait for the others for S seconds (default 60,\n"
       "                         0: for ever); then it says where each of them is\n"
-      "      --on-hang WHAT     abort (default): all are ended; stop: all are left\n"
+      "      --on-hang WHAT     abort (default with --hang-after): all are ended; stuck\n"
+      "                         (default without): unless some rank computes; stop: all are "
+      "left\n"
       "      --level LEVEL      graph (default), stats or values\n"
       "      --tape-budget N    bytes of the tape, 0: unlimited (default 2G)\n"
       "      --tape-rate N      bytes a second by which the tape may grow beyond its first\n"
@@ -253,7 +255,7 @@ static bool
 set_on_hang (Run *r, const char *v)
 {
   r->s.on_hang = v;
-  return strcmp (v, "abort") == 0 || strcmp (v, "stop") == 0;
+  return strcmp (v, "abort") == 0 || strcmp (v, "stuck") == 0 || strcmp (v, "stop") == 0;
 }
 
 /* `tapedeck run -n` says these two to each rank. */
@@ -313,7 +315,7 @@ static const struct
   { "--ranks", "-n", set_ranks, "a number of processes above 0", true, ALL },
   { "--hosts", NULL, set_hosts, "a file", true, ALL },
   { "--hang-after", NULL, set_hang_after, "a number of seconds", false },
-  { "--on-hang", NULL, set_on_hang, "abort or stop", false },
+  { "--on-hang", NULL, set_on_hang, "abort, stuck or stop", false },
   { "--ranks-folder", NULL, set_ranks_folder, "a folder", true, ONE },
   { "--source", NULL, set_source, "a file", false, ONE },
   { "--level", NULL, set_level, "graph, stats or values", true },
@@ -538,7 +540,12 @@ take_rank (Run *r, const char *model)
       r->s.rank = (uint32_t)rank;
       r->s.n_ranks = (uint32_t)n;
       if (r->s.hang_after == NULL && getenv (TD_WHERE_HANG_VARIABLE) == NULL)
-        r->s.hang_after = "60";
+        {
+          /* a limit that nobody has asked for ends no program that computes */
+          r->s.hang_after = "60";
+          if (r->s.on_hang == NULL && getenv (TD_WHERE_ON_HANG_VARIABLE) == NULL)
+            r->s.on_hang = "stuck";
+        }
     }
   if (r->s.ranks_folder != NULL)
     {

@@ -172,6 +172,20 @@ has_come (const TdWhere *where, int rank)
          || strcmp (other->call, "td_finish") == 0;
 }
 
+bool
+td__where_computes (const TdWhere *where)
+{
+  for (int r = 0; r < where->n; r++)
+    {
+      const TdWherePage *p = td__where_page (where, r);
+
+      if (atomic_load (&p->pid) != 0 && !atomic_load (&p->ended) && !atomic_load (&p->waits)
+          && !is_stopped (where, p))
+        return true;
+    }
+  return false;
+}
+
 int
 td__where_missing (const TdWhere *where, const int *members, int n_members)
 {

@@ -95,6 +95,10 @@ int td__where_missing (const TdWhere *w, const int *members, int n_members);
 /** Is it a page of a process of this machine? */
 bool td__where_is_here (const TdWhere *w, const TdWherePage *page);
 
+/** Does some rank compute, as far as this machine can tell: it waits in no call, and is neither
+ * stopped nor dead? (whereabouts-words.c) */
+bool td__where_computes (const TdWhere *w);
+
 /** Does a rank stand at a breakpoint? */
 bool td__where_stands (const TdWhere *w);
 

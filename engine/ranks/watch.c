@@ -35,6 +35,7 @@ static struct
 
   double limit_s; /* 0: none */
   bool stay;      /* what does not get on is left as it is */
+  bool spares;    /* nothing is ended while some rank computes */
   pid_t self, parent;
   int *all; /* 0, 1, 2 ... */
 
@@ -67,6 +68,14 @@ claim (void)
          && (atomic_compare_exchange_strong (word, &nobody, mine) || nobody == mine);
 }
 
+/* Is it not for this one to end what waits? */
+static bool
+is_waited_for (void)
+{
+  return td__where_stands (&watch.where) /* somebody looks at it */
+         || (watch.spares && td__where_computes (&watch.where));
+}
+
 static void
 say (void)
 {
@@ -76,9 +85,9 @@ say (void)
   td__where_finding (&watch.where, watch.members, watch.n_members, watch.limit_s, page->finding,
                      sizeof page->finding);
   snprintf (line, sizeof line, "tapedeck: %s%s\n", page->finding,
-            watch.stay                        ? "; all are left as they are"
-            : td__where_stands (&watch.where) ? "; it is waited for"
-                                              : "; all are ended");
+            watch.stay         ? "; all are left as they are"
+            : is_waited_for () ? "; it is waited for"
+                               : "; all are ended");
   if (write (STDERR_FILENO, line, strlen (line)) < 0)
     page->finding[0] = '\0'; /* nobody hears us; the tape still does by the next line */
   atomic_fetch_add (&page->n_findings, 1);
@@ -111,7 +120,7 @@ look (double passed_s)
     }
   if (!watch.said || watch.stay)
     return;
-  if (td__where_stands (&watch.where)) /* somebody looks at it */
+  if (is_waited_for ())
     watch.waited_s = 0;
   else if (watch.waited_s >= watch.limit_s)
     end_all ();
@@ -200,10 +209,11 @@ take_settings (const TdSite *site)
       return false;
     }
   watch.stay = then != NULL && strcmp (then, "stop") == 0;
-  if (then == NULL || watch.stay || strcmp (then, "abort") == 0)
+  watch.spares = then != NULL && strcmp (then, "stuck") == 0;
+  if (then == NULL || watch.stay || watch.spares || strcmp (then, "abort") == 0)
     return true;
   td__fail (TD_ERR_ARG, "td_comm_new", site,
-            TD_WHERE_ON_HANG_VARIABLE " is \"%.40s\": abort or stop expected", then);
+            TD_WHERE_ON_HANG_VARIABLE " is \"%.40s\": abort, stuck or stop expected", then);
   return false;
 }
 

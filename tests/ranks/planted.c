@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum
@@ -60,6 +61,16 @@ static void
 loop (void)
 {
   for (volatile unsigned i = 0;; i++)
+    ;
+}
+
+/* Longer than the limit, and then it comes. */
+static void
+late (void)
+{
+  const time_t begun = time (NULL);
+
+  while (time (NULL) - begun < 4)
     ;
 }
 
@@ -121,11 +132,11 @@ static const struct
   const char *name;
   void (*run) (void);
 } faults[] = {
-  { "none", NULL },       { "killed", killed },     { "crash", crash },
-  { "failed", failed },   { "stopped", stopped },   { "loop", loop },
-  { "asleep", asleep },   { "in-part", in_part },   { "in-letter", in_letter },
-  { "barrier", barrier }, { "shape", other_shape }, { "broadcast", broadcast },
-  { "finish", finish },   { "one-more", one_more },
+  { "none", NULL },           { "killed", killed },   { "crash", crash },
+  { "failed", failed },       { "stopped", stopped }, { "loop", loop },
+  { "late", late },           { "asleep", asleep },   { "in-part", in_part },
+  { "in-letter", in_letter }, { "barrier", barrier }, { "shape", other_shape },
+  { "broadcast", broadcast }, { "finish", finish },   { "one-more", one_more },
 };
 
 static void

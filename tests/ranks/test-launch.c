@@ -234,7 +234,7 @@ nonsense__is_one_line_and_status_2 (void **state)
     { "-n two", "--ranks two: a number of processes above 0 expected" },
     { "-n 2 --hang-after soon", "--hang-after soon: a number of seconds expected" },
     { "-n 2 --hang-after .", "--hang-after .: a number of seconds expected" },
-    { "-n 2 --on-hang pray", "--on-hang pray: abort or stop expected" },
+    { "-n 2 --on-hang pray", "--on-hang pray: abort, stuck or stop expected" },
     { "-n 2 --window", "--window does not go with -n" },
     { "-n 2 --control x", "--control does not go with -n" },
     { "-n 2 --hosts none", "none: No such file or directory" },
@@ -435,6 +435,27 @@ hang__is_left_as_it_is_where_that_is_asked_for (void **state)
 }
 
 static void
+rank_that_computes_for_long__is_named_and_waited_for_where_that_is_asked_for (void **state)
+{
+  TdTestChild c = td_test_shell (
+      "timeout -s TERM 60 %s run -q -n 2 --hang-after 1 --on-hang stuck -o %s %s late 1 3 0",
+      tapedeck, td_test_tmp ("late"), model);
+
+  (void)state;
+  expect (&c, 0, "rank 0 of 2 has waited 1 s in td_opt_update (call ");
+  expect (&c, 0, "; it is waited for");
+  td_test_child_clear (&c);
+  /* nobody computes: each waits for the others in another call */
+  c = td_test_shell (
+      "timeout -s TERM 60 %s run -q -n 3 --hang-after 1 --on-hang stuck -o %s %s in-part 1 3 0",
+      tapedeck, td_test_tmp ("stuck"), model);
+  assert_int_not_equal (c.status, 0);
+  assert_int_not_equal (c.status, 124);
+  expect (&c, c.status, "; all are ended");
+  td_test_child_clear (&c);
+}
+
+static void
 hang_after__0_is_for_ever_and_nonsense_in_the_environment_an_error (void **state)
 {
   TdTestChild c
@@ -522,6 +543,7 @@ main (int argc, char **argv)
     td_test (programs__that_differ_are_an_error_on_all_ranks),
     td_test (rank__at_a_breakpoint_is_named_and_waited_for),
     td_test (hang__is_left_as_it_is_where_that_is_asked_for),
+    td_test (rank_that_computes_for_long__is_named_and_waited_for_where_that_is_asked_for),
     td_test (hang_after__0_is_for_ever_and_nonsense_in_the_environment_an_error),
     td_test (program__that_mpirun_starts_alone_takes_its_limit_from_the_environment),
     td_test (script__of_python_has_a_tape_for_each_rank),
