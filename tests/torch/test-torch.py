@@ -87,12 +87,15 @@ def operators(program, folder):
     ours = {"aten::" + name for name in tape}
     plain, rows = (trained(program, mode)["operators"] for mode in ("profile", "profile-mode"))
     outer = collections.Counter(name for name, above in rows if not any(a in ours for a in above))
-    outer["aten::detach"] = sum(name == "aten::detach" for name, _ in plain)
-    # The profiler's clock counts microseconds: what runs within another may seem to stand beside it.
+    without = collections.Counter(name for name, _ in plain)
+    outer["aten::detach"] = without["aten::detach"]
+    # The profiler's clock counts microseconds: what runs within another may seem to stand beside it;
+    # under a mode each operator runs within itself, so that some are counted twice.
     inside = {name for name, above in rows if any(a in ours and a != name for a in above)}
     equal = 0
     for name, n in tape.items():
         seen = outer["aten::" + name]
+        seen = n if n < seen <= 2 * n and n == without["aten::" + name] else seen
         assert n == seen or (n < seen and name != "detach" and "aten::" + name in inside), \
             "%s: %d times on the tape, the profiler has %d" % (name, n, seen)
         equal += n == seen
