@@ -405,7 +405,9 @@ def interrupted(folder):
         os.kill(live.ask("hello")["pid"], signal.SIGINT)
         assert live.run.stdout.readline() == "caught\n"
         assert live.event("resumed")
-        assert live.ends()[0] == "end\n"
+        # in one way: a line that came with the first lies in its buffer, which ends() does not see
+        assert live.run.stdout.readline() == "end\n"
+        live.ends()
 
 
 def inference(folder):
