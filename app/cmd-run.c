@@ -567,51 +567,61 @@ take_rank (Run *r, const char *model)
     r->s.tape = own;
 }
 
+static int
+command_run (Run *r, int argc, char **argv)
+{
+  int i = 1;
+
+  while (i < argc && argv[i][0] == '-' && argv[i][1] != '\0' && strcmp (argv[i], "--") != 0)
+    {
+      i = parse_option (r, argc, argv, i);
+      if (i == 0)
+        return TD_EXIT_USAGE;
+    }
+  if (r->help && i < argc && td_is_python (argv[i]) && check_for_python (r) != TD_EXIT_OK)
+    return TD_EXIT_USAGE;
+  if (r->help)
+    return puts (help), TD_EXIT_OK;
+  if (i < argc && strcmp (argv[i], "--") == 0)
+    i++;
+  if (i >= argc)
+    return td_usage_error ("run", "a model expected: a .c file or a program");
+  r->first = i;
+  if (r->hosts != NULL && r->n_ranks == 0)
+    return td_usage_error ("run", "--hosts needs -n: how many processes?");
+  if (r->n_ranks > 0 && (r->window || r->own != NULL))
+    return td_usage_error ("run", "%s does not go with -n", r->window ? "--window" : r->own);
+  if (r->n_ranks > 0 && td__where_rank (&(int){ 0 }, &(int){ 0 }))
+    return td_usage_error ("run", "-n: mpirun has started this process as one of several");
+  if (r->n_ranks == 0)
+    take_rank (r, argv[i]);
+  if (r->s.budget_bytes == 0 && !r->has_rate) /* no limit is none */
+    r->s.rate_bytes = 0;
+  if (r->s.tape != NULL && td_refuse_standard_output ("run", "--tape", r->s.tape) != TD_EXIT_OK)
+    return TD_EXIT_USAGE;
+  if (r->window && r->last_option != NULL)
+    return td_usage_error (
+        "run", "%s does not go with --window: the app records in its own way", r->last_option);
+  if (r->window)
+    return open_window (r, argc, argv);
+  if (r->s.n_ranks > 1)
+    td_keep_apart ();
+  return td_is_python (argv[i]) ? run_python (r, argv) : run_model (r, argv);
+}
+
 int
 td_command_run (int argc, char **argv)
 {
   Run r = {
     .s = { .budget_bytes = (uint64_t)2 << 30, .rate_bytes = TD_TAPE_RATE_BYTES, .n_ranks = 1 }
   };
-  int i = 1;
+  int status;
 
-  r.passed = calloc ((size_t)argc + 1, sizeof *r.passed); /* as long as the process */
+  r.passed = calloc ((size_t)argc + 1, sizeof *r.passed);
   if (r.passed == NULL)
     return TD_EXIT_USAGE;
   give_back_large_arrays ();
-  while (i < argc && argv[i][0] == '-' && argv[i][1] != '\0' && strcmp (argv[i], "--") != 0)
-    {
-      i = parse_option (&r, argc, argv, i);
-      if (i == 0)
-        return TD_EXIT_USAGE;
-    }
-  if (r.help && i < argc && td_is_python (argv[i]) && check_for_python (&r) != TD_EXIT_OK)
-    return TD_EXIT_USAGE;
-  if (r.help)
-    return puts (help), TD_EXIT_OK;
-  if (i < argc && strcmp (argv[i], "--") == 0)
-    i++;
-  if (i >= argc)
-    return td_usage_error ("run", "a model expected: a .c file or a program");
-  r.first = i;
-  if (r.hosts != NULL && r.n_ranks == 0)
-    return td_usage_error ("run", "--hosts needs -n: how many processes?");
-  if (r.n_ranks > 0 && (r.window || r.own != NULL))
-    return td_usage_error ("run", "%s does not go with -n", r.window ? "--window" : r.own);
-  if (r.n_ranks > 0 && td__where_rank (&(int){ 0 }, &(int){ 0 }))
-    return td_usage_error ("run", "-n: mpirun has started this process as one of several");
-  if (r.n_ranks == 0)
-    take_rank (&r, argv[i]);
-  if (r.s.budget_bytes == 0 && !r.has_rate) /* no limit is none */
-    r.s.rate_bytes = 0;
-  if (r.s.tape != NULL && td_refuse_standard_output ("run", "--tape", r.s.tape) != TD_EXIT_OK)
-    return TD_EXIT_USAGE;
-  if (r.window && r.last_option != NULL)
-    return td_usage_error (
-        "run", "%s does not go with --window: the app records in its own way", r.last_option);
-  if (r.window)
-    return open_window (&r, argc, argv);
-  if (r.s.n_ranks > 1)
-    td_keep_apart ();
-  return td_is_python (argv[i]) ? run_python (&r, argv) : run_model (&r, argv);
+  status = command_run (&r, argc, argv);
+  free (r.passed);
+  return status;
 }
