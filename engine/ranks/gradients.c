@@ -165,7 +165,7 @@ pack (Bucket *b, bool counts, uint64_t turn, const TdSite *site)
           tell (b, i, TD_RANK_SUM_GRADIENT, place, turn, 0);
         }
       else if (b->told && takes_part (v))
-        td__tell_absent (b->common->of[i].key);
+        td__tell_absent (b->common->of[i].key, v->grad != NULL);
       if (takes_part (v))
         place += (size_t)td__size (&v->node->shape) * number_bytes (b);
     }

@@ -136,9 +136,10 @@ td__tell_gradient (TdRankSumKind kind, const char *path, const void *numbers, bo
 }
 
 void
-td__tell_absent (const char *path)
+td__tell_absent (const char *path, bool left_out)
 {
-  const TdRankSum sum = { .kind = TD_RANK_SUM_GRADIENT, .path = path, .absent = true };
+  const TdRankSum sum
+      = { .kind = TD_RANK_SUM_GRADIENT, .path = path, .absent = true, .left_out = left_out };
 
   tell (&sum);
 }

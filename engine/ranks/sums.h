@@ -14,8 +14,8 @@ void td__sum_array (TdDtype dtype, const void *bytes, size_t n, TdRankSum *to);
  * of; the same on all ranks, and another one each time. */
 void td__tell_gradient (TdRankSumKind kind, const char *path, const void *numbers, bool doubles,
                         int64_t n, uint64_t turn, int n_averaged);
-/** Tell that this rank has none. */
-void td__tell_absent (const char *path);
+/** Tell that this rank has none; or has one that does not count, as its weights were others. */
+void td__tell_absent (const char *path, bool left_out);
 /** What all ranks must have in common after an update: parameters, then the optimizer's states.
  * Begins as zeros. */
 typedef struct TdSums

@@ -126,7 +126,8 @@ td__recorder_rank_sum (TdObserver *o, const TdRankSum *sum)
   raw->sum.n_not_finite = sum->not_finite;
   raw->sum.path = path;
   raw->sum.kind = (uint8_t)sum->kind;
-  raw->sum.flags = sum->absent ? TD_TAPE_SUM_ABSENT : 0;
+  raw->sum.flags = (uint8_t)((sum->absent ? TD_TAPE_SUM_ABSENT : 0)
+                             | (sum->left_out ? TD_TAPE_SUM_LEFT_OUT : 0));
   raw->sum.n_averaged = (uint32_t)sum->n_averaged;
   td_ring_publish (r->ring, sizeof *raw);
   return true;

@@ -1,5 +1,5 @@
 /* Ranks that train a small network; one of them writes to what all must have in common, as its
- * arguments say: WHAT RANK UPDATE, where WHAT is weights, state, persistent, or nothing.
+ * arguments say: WHAT RANK UPDATE, where WHAT is weights, state, persistent, seed, or nothing.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
@@ -40,8 +40,11 @@ main (int argc, char **argv)
   const int rank = td_comm_rank (comm);
   TdLink *l2;
 
+  /* each begins with other weights, which are made when rank 0's are already there */
+  if (strcmp (argv[1], "seed") == 0)
+    td_set_seed ((uint64_t)rank + 1);
   net = td_chain_new ("net");
-  l1 = td_linear_new (net, "l1", 3, 4);
+  l1 = td_linear_new (net, "l1", strcmp (argv[1], "seed") == 0 ? TD_INFER : 3, 4);
   norm = td_batch_normalization_new (net, "norm", 4);
   l2 = td_linear_new (net, "l2", 4, 1);
   opt = td_multi_node_optimizer_new (td_momentum_sgd_new (net, .lr = 0.01), comm);

@@ -264,6 +264,34 @@ ranks_that_differ_where_they_may__are_not_said_to_have_parted (void **state)
     }
 }
 
+/* Weights that wait for their shapes are made by each rank for itself, and its first gradients
+ * are of those. */
+static void
+gradients_of_weights_that_were_not_rank_0s__are_left_out_and_said_to_be (void **state)
+{
+  TdTestChild c = drift ("seed", 9, 9, true);
+
+  (void)state;
+  assert_child_status (c, 0);
+  assert_null (strstr (c.err, "parted"));
+  td_test_child_clear (&c);
+  for (int r = 0; r < 3; r++)
+    {
+      char name[40];
+      const char *first;
+
+      snprintf (name, sizeof name, "drift-rank-%d.tdtape", r);
+      c = TD_TEST_RUN (tapedeck, "cat", td_test_tmp (name));
+      assert_child_status (c, 0);
+      first = strstr (c.out, "gradient l1/W left out");
+      assert_int_equal (first != NULL, r != 0);
+      if (first != NULL)
+        assert_null (strstr (first + 1, "gradient l1/W left out")); /* the first update alone */
+      assert_null (strstr (c.out, " absent"));
+      td_test_child_clear (&c);
+    }
+}
+
 static void
 sums__are_made_for_recorders_alone (void **state)
 {
@@ -284,6 +312,7 @@ main (int argc, char **argv)
     cmocka_unit_test (nobody__leaves_a_meeting_before_all_have_come),
     cmocka_unit_test (write_of_one_rank_alone__is_said_with_its_array_rank_and_update),
     cmocka_unit_test (ranks_that_differ_where_they_may__are_not_said_to_have_parted),
+    cmocka_unit_test (gradients_of_weights_that_were_not_rank_0s__are_left_out_and_said_to_be),
     cmocka_unit_test (sums__are_made_for_recorders_alone),
   };
 

@@ -293,7 +293,9 @@ say_absent (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, const TdSu
     {
       const TdTapeRankSum *s = td__sum_table_get (table, key, i);
 
-      absent[i] = s && is_absent (s);
+      /* what was left out is there: an update that sends rank 0's weights leaves the others'
+       * out */
+      absent[i] = s && is_absent (s) && !(s->flags & TD_TAPE_SUM_LEFT_OUT);
       n_there += s && !absent[i];
       n += absent[i];
     }

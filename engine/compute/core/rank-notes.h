@@ -54,7 +54,8 @@ typedef struct TdRankSum
   uint64_t at, size;   /**< elements */
   uint64_t not_finite; /**< NaN and infinite elements */
   int n_averaged;      /**< MEAN: the ranks that it is of */
-  bool absent;         /**< this rank has no such gradient */
+  bool absent;         /**< this rank has no such gradient, or */
+  bool left_out;       /**< it has one, which is of other weights than rank 0's */
 } TdRankSum;
 
 /** Is somebody there who wants sums? */

@@ -83,7 +83,8 @@ typedef enum
 
 enum
 {
-  TD_TAPE_SUM_ABSENT = 1 << 0 /* this rank has no such gradient */
+  TD_TAPE_SUM_ABSENT = 1 << 0,  /* this rank has no such gradient */
+  TD_TAPE_SUM_LEFT_OUT = 1 << 1 /* and: it has one, of weights that were not rank 0's yet */
 };
 
 /** RANK_SUMS: one array, or number. */

@@ -83,7 +83,7 @@ put_sum_json (TapeDump *d, uint64_t iteration, const TdTapeRankSum *s)
   if (s->kind == TD_TAPE_SUM_NUMBER)
     td__json_member_double (json, "number", number_of (s));
   else if (s->flags & TD_TAPE_SUM_ABSENT)
-    td__json_member_bool (json, "absent", true);
+    td__json_member_bool (json, s->flags & TD_TAPE_SUM_LEFT_OUT ? "left_out" : "absent", true);
   else
     {
       td__json_member_string (json, "sum", sum);
@@ -105,7 +105,7 @@ put_sum_text (const TapeDump *d, const TdTapeRankSum *s)
   if (s->kind == TD_TAPE_SUM_NUMBER)
     fprintf (d->out, " %.9g", number_of (s));
   else if (s->flags & TD_TAPE_SUM_ABSENT)
-    fputs (" absent", d->out);
+    fputs (s->flags & TD_TAPE_SUM_LEFT_OUT ? " left out" : " absent", d->out);
   else
     fprintf (d->out, " %016" PRIx64 "%016" PRIx64 " [%" PRIu64 "] of %" PRIu64 " is %.9g",
              s->sum[1], s->sum[0], s->at, s->size, s->sample);

@@ -39,6 +39,23 @@ gradient_missing__names_the_operation_that_is_not_there (void **state)
   assert_contains (f->sentence, "model.c:14");
 }
 
+/* The first update, before which rank 1 had weights of its own. */
+static void
+not_yet_rank_0s (PlantedStep *step)
+{
+  if (step->rank == 1 && step->iteration == 0)
+    planted_sum (step, TD_TAPE_SUM_GRADIENT, "l2/W")->flags
+        = TD_TAPE_SUM_ABSENT | TD_TAPE_SUM_LEFT_OUT;
+}
+
+static void
+gradient_that_is_left_out__is_not_said_to_be_missing (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (not_yet_rank_0s);
+
+  assert_null (planted_find (ranks, TD_RANKS_ABSENT));
+}
+
 static void
 other_operation (PlantedStep *step)
 {
@@ -493,6 +510,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (gradient_missing__names_the_operation_that_is_not_there),
+    td_test (gradient_that_is_left_out__is_not_said_to_be_missing),
     td_test (graphs__of_a_rank_that_always_differs_are_a_warning),
     td_test (graphs__that_differ_by_the_data_are_a_note),
     td_test (batches__that_are_unequal_are_told_with_their_numbers),
