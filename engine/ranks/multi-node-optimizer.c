@@ -20,8 +20,9 @@ typedef struct
   TdCommon all;        /* and of its persistents: what who records is told of */
   uint64_t names;      /* of them, a digest */
   uint64_t digest;     /* and with their shapes */
-  TdSums sums;         /* after the last update, where somebody records */
-  bool parted;         /* it was said that ranks have parted */
+  TdSums sums;         /* after the last update, where somebody records; of which links */
+  uint64_t sums_generation;
+  bool parted;   /* it was said that ranks have parted */
   uint64_t sent; /* the digest that an update sent rank 0's numbers with last; 0: none did */
 } Shared;
 
@@ -108,21 +109,13 @@ settings_differ (const TdComm *comm)
   return differs;
 }
 
-static TdStatus
-mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
+/* What this rank says before an update. */
+static TdMeet
+meet_of_update (TdOpt *opt, TdStatus so_far, const TdSite *site)
 {
   Shared *s = opt->shared;
-  TdComm *comm = s->comm;
-  bool differs = false, same = true;
-  int n = comm->size;
-  TdStatus status;
-  TdMeet mine;
+  TdMeet mine = td__meet_of (TD_MEET_UPDATE, NULL, site);
 
-  if (so_far != TD_OK && comm->parted) /* which has been said */
-    return so_far;
-  if (!td__comm_usable (comm, "td_opt_update", site))
-    return td__error_status ();
-  mine = td__meet_of (TD_MEET_UPDATE, NULL, site);
   if (so_far != TD_OK)
     td__meet_fail (&mine);
   else
@@ -132,16 +125,39 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
     }
   mine.digest = s->names; /* of shapes that are new to a rank all hear below */
   mine.flags |= s->sent != s->digest ? TD_MEET_HAS : 0;
-  memcpy (mine.sums, s->sums.root, sizeof mine.sums);
+  if (s->sums_generation == td__links_generation) /* else their list is another by now */
+    memcpy (mine.sums, s->sums.root, sizeof mine.sums);
+  return mine;
+}
+
+static TdStatus
+mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
+{
+  Shared *s = opt->shared;
+  TdComm *comm = s->comm;
+  bool differs = false, same = true, parted, other_settings, sends;
+  int n = comm->size;
+  TdStatus status;
+  TdMeet mine;
+
+  if (so_far != TD_OK && comm->parted) /* which has been said */
+    return so_far;
+  if (!td__comm_usable (comm, "td_opt_update", site))
+    return td__error_status ();
+  mine = meet_of_update (opt, so_far, site);
   status = td__meet_digest (comm, &mine, &differs, site);
+  /* all that the meeting says, before there is another one */
+  parted = !s->parted && td__roots_differ (comm);
+  other_settings = settings_differ (comm);
+  sends = td__meet_any (comm, TD_MEET_HAS);
   if (status == TD_OK && differs)
     status = td__common_explain (comm, &s->gradients, TD_MEET_UPDATE, site);
-  if (status == TD_OK && !s->parted && td__roots_differ (comm))
+  if (status == TD_OK && parted)
     {
       status = td__say_parted (comm, &s->all, opt, &s->sums, site);
       s->parted = true;
     }
-  if (status == TD_OK && td__meet_any (comm, TD_MEET_HAS))
+  if (status == TD_OK && sends)
     {
       status = send_all (opt, TD_MEET_UPDATE, &same, site);
       if (status == TD_OK)
@@ -150,10 +166,10 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
         {
           look_again (opt, s);
           s->sent = s->digest;
+          other_settings = settings_differ (comm); /* what rank 0 set before has gone to all */
         }
     }
-  /* after rank 0's have been sent: what it loaded or set before goes to all */
-  if (status == TD_OK && settings_differ (comm))
+  if (status == TD_OK && other_settings)
     status = td__opt_settings_explain (comm, opt, TD_MEET_UPDATE, site);
   return status == TD_OK ? td__common_mean_gradients (comm, &s->gradients, same, n, site)
                          : status;
@@ -166,6 +182,7 @@ updated (TdOpt *opt, TdStatus status, const TdSite *site)
   Shared *s = opt->shared;
 
   td__sums_clear (&s->sums);
+  s->sums_generation = td__links_generation;
   if (status == TD_OK && s->comm->size > 1 && td__rank_sums_wanted ())
     td__tell_updated (&s->all, opt, &s->sums, site);
 }
