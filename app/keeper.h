@@ -7,6 +7,6 @@
 #include <stdbool.h>
 
 /** Go on in a process group of one's own, below this process, which stays behind for mpirun: it
- * passes signals on, and ends as the other does; that one gets SIGTERM when it dies.  Returns in
- * the other.  *Errors*: false, where no process can be had: it goes on in this one. */
+ * passes signals on, and ends as the other does; that one gets SIGTERM when it dies.  Returns
+ * in the other.  *Errors*: false, where no process can be had: it goes on in this one. */
 bool td_keep_apart (void);

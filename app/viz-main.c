@@ -23,11 +23,8 @@ static const struct
   const char *name;
   int (*run) (int argc, char **argv);
 } commands[] = {
-  { "show", td_viz_show },
-  { "diff", td_viz_diff },
-  { "dot", td_viz_dot },
-  { "leaks", td_viz_leaks },
-  { "ranks", td_viz_ranks },
+  { "show", td_viz_show },   { "diff", td_viz_diff },   { "dot", td_viz_dot },
+  { "leaks", td_viz_leaks }, { "ranks", td_viz_ranks },
 };
 
 static int
@@ -41,7 +38,8 @@ run (int argc, char **argv)
       printf ("tapedeck-viz %s\n", TD_VERSION);
       return 0;
     }
-  fprintf (stderr, "usage: tapedeck-viz show|diff|leaks|ranks|dot ...; try tapedeck show --help\n");
+  fprintf (stderr,
+           "usage: tapedeck-viz show|diff|leaks|ranks|dot ...; try tapedeck show --help\n");
   return EXIT_TROUBLE;
 }
 

@@ -141,8 +141,8 @@ TD_API TdStaticSaveOpt td_static_save_options (void);
  * (.dot), a model for other programs (.onnx), a C program without dependencies (NAME.c, with
  * NAME.h beside it), or the parameters alone (.npz).  What a C program draws at random are the
  * engine's own numbers, those of the traced call first.  *Errors*: TD_ERR_IO; TD_ERR_STATE
- * before the first call; TD_ERR_ARG for another opset, and naming the operations that the format
- * does not have, with their lines, and no file is written. */
+ * before the first call; TD_ERR_ARG for another opset, and naming the operations that the
+ * format does not have, with their lines, and no file is written. */
 TD_API TdStatus td_static_save_at (TdStatic *s, const char *path, TdStaticSaveOpt options,
                                    const TdSite *site);
 TD_API TdStatus td_static_save (TdStatic *s, const char *path);

@@ -87,8 +87,9 @@ static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
  * STATICS, RUNS, TRACED, HELD, DEVICES, DEVICE_TIMES, OBJECTS, REFERENCES, POOLS, COPIES,
- * CALLS, CALL_WORDS, COLLECTIVES, RANK_SUMS, ADDRESSES (one for each memory record; BLOCKS is then the iteration's) as
- * far as there are any, and the sections of structure and memory where the id is 0. */
+ * CALLS, CALL_WORDS, COLLECTIVES, RANK_SUMS, ADDRESSES (one for each memory record; BLOCKS is
+ * then the iteration's) as far as there are any, and the sections of structure and memory where
+ * the id is 0. */
 typedef struct
 {
   uint64_t number;
@@ -347,7 +348,7 @@ typedef struct
   const TdTapeCall *calls; /* of a keyframe */
   const uint64_t *call_words;
   uint32_t n_calls, n_call_words;
-  const struct TdTapePacked *packed; /* writers, of a very large one: instead of its arrays */
+  const struct TdTapePacked *packed;   /* writers, of a very large one: instead of its arrays */
   const TdTapeCollective *collectives; /* of a rank */
   const TdTapeRankSum *rank_sums;
   uint32_t n_collectives, n_rank_sums;
