@@ -28,7 +28,7 @@ static const char help[]
       "\n"
       "  --host HOST       where to listen (127.0.0.1)\n"
       "  --port N          0: any that is free (8000)\n"
-      "  --batch N         rows of several requests that are gathered to one call (32)\n"
+      "  --batch N         rows of several requests that are gathered to one call (1: none)\n"
       "  --deadline MS     that the first of them waits for others (1)\n"
       "  --queue N         requests that wait, at most (256)\n"
       "  --max-body BYTES  of a request (67108864)\n"
@@ -119,7 +119,7 @@ td_serve_options (TdServeOptions *o, int argc, char **argv)
 
   *o = (TdServeOptions){ .host = "127.0.0.1",
                          .port = 8000,
-                         .batch = 32,
+                         .batch = 1,
                          .deadline_ms = 1,
                          .max_body = 64 << 20,
                          .queue = 256,

@@ -322,7 +322,7 @@ def gathered(program, path):
 
 def not_gathered(program, path):
     problems = []
-    with Server(program, path, "--deadline", 100) as server:
+    with Server(program, path, "--deadline", 100, "--batch", 32) as server:
         inputs = [RANDOM.standard_normal((3, 4)).astype(np.float32) for _ in range(16)]
         for _ in range(2):
             for x, (status, said) in zip(inputs, at_once(server, [x.tolist() for x in inputs])):
@@ -334,7 +334,7 @@ def not_gathered(program, path):
 
 def spoils_none(program, path):
     problems = []
-    with Server(program, path, "--deadline", 200) as server:
+    with Server(program, path, "--deadline", 200, "--batch", 32) as server:
         inputs = [{"x": [[1, 1]], "ids": [99 if i == 5 else i % 4]} for i in range(16)]
         for _ in range(2):
             for i, (status, said) in enumerate(at_once(server, inputs)):

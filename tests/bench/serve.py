@@ -95,7 +95,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--forms", default="json,npy")
-    parser.add_argument("--options", default="", help="more for tapedeck serve")
+    parser.add_argument("--options", default="--batch 32", help="more for tapedeck serve")
     args = parser.parse_args()
     if shutil.which("ab") is None:
         sys.exit("ab (apache2-utils) is not there")

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 
 import tapedeck
 
-FAULTS = ("transposed", "epsilon", "bias", "scale")
+FAULTS = ("transposed", "epsilon", "bias", "scale", "frozen")
 parser = argparse.ArgumentParser()
 parser.add_argument("--model", choices=("gpt", "resnet"))
 parser.add_argument("--side", choices=("original", "port"))
@@ -106,7 +106,7 @@ class Dense(nn.Module):
         weight = of.weight.detach().t().clone()
         if "transposed" in faults:
             weight = weight.t().clone()
-        self.W = nn.Parameter(weight)
+        self.W = nn.Parameter(weight, requires_grad="frozen" not in faults)
         self.b = nn.Parameter(of.bias.detach().clone()) if of.bias is not None and "bias" not in faults else None
 
     def forward(self, x):
@@ -150,7 +150,8 @@ def port(module, faults):
 
 
 # where a mistake is, by the original's names
-PLACES = {"gpt": {"transposed": "h.2.attn.out", "epsilon": "h.3.ln_2", "bias": "h.1.mlp.2", "scale": "h.4.attn"},
+PLACES = {"gpt": {"transposed": "h.2.attn.out", "epsilon": "h.3.ln_2", "bias": "h.1.mlp.2", "scale": "h.4.attn",
+                  "frozen": "h.3.mlp.2"},
           "resnet": {"transposed": "stages.1.0.conv2", "epsilon": "stages.2.1.bn1", "bias": "stages.0.1.conv1"}}
 
 

@@ -98,6 +98,16 @@ def found(folder, model, fault, layer):
     assert text.startswith("forward: the first layer that differs is %s, Port/net/" % layer), text
 
 
+def frozen(folder):
+    """What no gradient reaches in the port, though the results are right."""
+    said = compared(folder, "gpt", "frozen", status=1)
+    assert said["first_forward"] is None, said["first_forward"]
+    assert said["first_backward"] == "Gpt/h/3/mlp/2", said["first_backward"]
+    tapes = record(folder, "gpt", "original"), record(folder, "gpt", "port", "frozen")
+    text = run(tapedeck, "diff", *tapes, "--by", "layer", status=1).stdout
+    assert "only A has a gradient" in text, text
+
+
 def tolerance(folder):
     """What is called a difference is the caller's to say."""
     loose = compared(folder, "gpt", "epsilon", "--rtol", "10", status=0)
@@ -152,6 +162,7 @@ def unlike(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
+        claim("gpt: a weight that only one side trains is a difference", frozen, folder)
         for model, faults in FAULTS.items():
             claim(model + ": a port without mistakes agrees in every layer", equal, folder, model)
             for fault, layer in faults.items():

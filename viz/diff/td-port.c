@@ -111,7 +111,16 @@ pair_parameters (TdPort *self, TdPortPair *p)
             }
         }
       if (best > 0)
-        taken[g.parameter[1]] = TRUE;
+        {
+          const TdPortParameter *b
+              = &g_array_index (own[1], TdPortParameter, (guint)g.parameter[1]);
+
+          taken[g.parameter[1]] = TRUE;
+          if (!a->gradient != !b->gradient) /* what no gradient reaches has none */
+            g.numbers = (TdPortNumbers){ .verdict = TD_PORT_DIFFERS,
+                                         .what = a->gradient ? "only A has a gradient"
+                                                             : "only B has a gradient" };
+        }
       else
         g.numbers = (TdPortNumbers){ .verdict = TD_PORT_DIFFERS, .what = "only in A" };
       g_array_append_val (p->gradients, g);
