@@ -75,6 +75,26 @@ add_event (TdPortSide *side, GHashTable *by_path, guint e)
     }
 }
 
+/* What backward made of a gradient: the last that it wrote there.  One that the program has set
+ * to zeros in place is older than the iteration, and begins with those. */
+static const TdTapeStats *
+stats_of_gradient (const TdPortSide *side, guint32 var)
+{
+  const TdTapeIteration *t = side->tape;
+  const TdTapeStats *found = side->stats[var];
+
+  for (guint i = 0; i < t->n_stats; i++)
+    {
+      const TdTapeStats *s = &t->stats[i];
+
+      if (s->var == var && s->event < t->n_events
+          && (t->events[s->event].phase == TD_TAPE_PHASE_BACKWARD
+              || t->events[s->event].phase == TD_TAPE_PHASE_ACCUMULATE))
+        found = s;
+    }
+  return found;
+}
+
 static const TdTapeStats *
 find_gradient (const TdPortSide *side, const char *path)
 {
@@ -83,7 +103,7 @@ find_gradient (const TdPortSide *side, const char *path)
   for (guint i = 0; i < t->n_grads; i++)
     if (t->grads[i].gradient < t->n_vars
         && strcmp (td_iteration_get_string (side->iteration, t->grads[i].path), path) == 0)
-      return side->stats[t->grads[i].gradient];
+      return stats_of_gradient (side, t->grads[i].gradient);
   return NULL;
 }
 
