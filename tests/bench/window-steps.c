@@ -197,6 +197,7 @@ time_action (const char *name)
       laps[n] = time_it (activate, (gpointer)name);
       n += laps[n].first_ms > 0;
     }
+  assert_int_not_equal (n, 0); /* what moves nothing is drawn at once */
   say (name, laps, n);
 }
 
@@ -212,6 +213,7 @@ time_turns (const char *there, const char *back)
         laps[k][n[k]] = time_it (activate, (gpointer)(k ? there : back));
         n[k] += laps[k][n[k]].first_ms > 0;
       }
+  assert_true (n[0] > 0 && n[1] > 0);
   say (back, laps[0], n[0]);
   say (there, laps[1], n[1]);
 }
