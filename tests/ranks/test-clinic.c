@@ -34,6 +34,9 @@ static const struct
                    "td_comm_barrier at other_order.c:" },
   { "own_optimizer",
     "error: ranks 0, 1 and 2 update their parameters by sgd at own_optimizer.c:" },
+  { "part_only",
+    "warning: ranks 0, 1 and 2 update 4 parameters in iteration 0, and the gradients of 2 "
+    "are averaged" },
   { "same_data", "warning: ranks 0, 1 and 2 compute the same" },
   { "uneven_batches", "warning: ranks 0 and 1 have unequal batches in iteration 0: 16 and 8" },
   { "killed",

@@ -114,7 +114,9 @@ dup_last (const TdRanks *self, guint place)
 
       g_string_append_printf (out, "; its last call was %s", wait);
     }
-  if (is_told_to_end (tape))
+  if (is_told_to_end (tape) && g_str_equal (out->str, "was")) /* nothing else is known of it */
+    g_string_assign (out, tape->open.end);
+  else if (is_told_to_end (tape))
     g_string_append_printf (out, ", until it %s", tape->open.end);
   return g_string_free (out, FALSE);
 }
@@ -262,7 +264,99 @@ look_at_waiting (TdRanks *self)
         return;
 }
 
+/* ---- what was said when they were ended ---- */
+
+/* A rank that waited for too long has said where each is, on every tape. NULL: none has. */
+static const char *
+find_notice (const TdRanks *self)
+{
+  for (guint i = 0; i < self->n; i++)
+    {
+      TdTapeReader *reader = self->tapes[i].reader;
+
+      for (guint32 k = td_tape_reader_n_notices (reader); k-- > 0;)
+        {
+          const TdTapeNotice *notice = td_tape_reader_notice (reader, k);
+          const char *text = td_tape_reader_string (reader, notice->text);
+
+          if (notice->kind == TD_TAPE_NOTICE_ERROR && g_str_has_prefix (text, "rank ")
+              && strstr (text, " has waited "))
+            return text;
+        }
+    }
+  return NULL;
+}
+
+/* "... for rank 1, rank 2; rank 1 (pid 7) is stopped ...": those before the first semicolon. */
+static void
+find_named (const TdRanks *self, const char *text, gboolean *named)
+{
+  const char *end = strchrnul (text, ';');
+
+  for (const char *at = strstr (text, " for rank "); at && at < end;
+       at = strstr (at + 1, "rank "))
+    {
+      guint64 rank = g_ascii_strtoull (strstr (at, "rank ") + strlen ("rank "), NULL, 10);
+
+      for (guint i = 0; i < self->n; i++)
+        named[i] = named[i] || self->tapes[i].open.rank == rank;
+    }
+}
+
+/* What the tapes' waits do not show: outside iterations, and how the one that did not come was.
+ */
+static void
+look_at_notice (TdRanks *self)
+{
+  g_autofree gboolean *named = g_new0 (gboolean, self->n);
+  const char *text = find_notice (self);
+  TdRanksFinding *f = NULL;
+
+  if (!text)
+    return;
+  for (guint i = 0; i < self->findings->len && !f; i++)
+    if (g_array_index (self->findings, TdRanksFinding, i).cause == TD_RANKS_HANG)
+      f = &g_array_index (self->findings, TdRanksFinding, i);
+  if (f)
+    {
+      g_free (f->advice);
+      f->advice = g_strdup_printf ("It was said then: %s", text);
+      return;
+    }
+  find_named (self, text, named);
+  f = td__ranks_add (self, TD_RANKS_HANG, TD_RANKS_ERROR, -1, named);
+  f->sentence = g_strdup (text);
+  f->advice = g_strdup ("All ranks must come to every call");
+}
+
 /* ---- failing ---- */
+
+/* Some ended by themselves, and well, and mpirun ended the others: those had not come that far.
+ */
+static gboolean
+look_for_early (TdRanks *self)
+{
+  g_autofree gboolean *well = g_new0 (gboolean, self->n), *told = g_new0 (gboolean, self->n);
+  g_autofree char *names = NULL, *others = NULL;
+  TdRanksFinding *f;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      told[i] = is_told_to_end (&self->tapes[i]);
+      well[i] = !self->tapes[i].open.has_failed && !self->tapes[i].open.is_running;
+      if (!told[i] && !well[i])
+        return FALSE;
+    }
+  if (!any (well, self->n) || !any (told, self->n))
+    return FALSE;
+  names = td__ranks_dup_names (self, well);
+  others = td__ranks_dup_names_do (self, told, " was", " were");
+  f = td__ranks_add (self, TD_RANKS_DEATH, TD_RANKS_ERROR, -1, well);
+  f->sentence
+      = g_strdup_printf ("%s ended while others still ran: %s told to end", names, others);
+  f->advice = g_strdup ("All ranks must call td_comm_new and td_finish");
+  return TRUE;
+}
 
 /* One that failed takes the others along: they are ended, or fail in the same call. */
 static void
@@ -273,7 +367,8 @@ look_at_failing (TdRanks *self)
   GString *out;
   TdRanksFinding *f;
 
-  if (td__ranks_has (self, TD_RANKS_HANG) || td__ranks_has (self, TD_RANKS_MISMATCH))
+  if (td__ranks_has (self, TD_RANKS_HANG) || td__ranks_has (self, TD_RANKS_MISMATCH)
+      || look_for_early (self))
     return;
   for (guint i = 0; i < self->n; i++)
     by_itself
@@ -308,5 +403,6 @@ td__ranks_look_at_ends (TdRanks *self)
     if (((TdRung *)l->data)->n_here > 1)
       td__ranks_check_calls (self, l->data);
   look_at_waiting (self);
+  look_at_notice (self);
   look_at_failing (self);
 }

@@ -103,10 +103,27 @@ dup_numbers (const TdRanks *self, const TdSumTable *table, guint key, const TdRa
   return g_string_free (out, FALSE);
 }
 
+/* Averaged by td_comm_allreduce_grad, which knows no optimizer: sums of parameters are of
+ * before the update. */
+static gboolean
+is_by_hand (const TdSumTable *table)
+{
+  for (guint key = 0; key < table->n; key++)
+    if (g_array_index (table->keys, TdSumKey, key).kind == TD_TAPE_SUM_NUMBER)
+      return FALSE;
+  return TRUE;
+}
+
 /* Why parameters alone part: never made equal, or written by one rank. */
 static char *
-dup_parameter_cause (const TdRanksParting *p, const char *odd, gboolean majority)
+dup_parameter_cause (const TdRanksParting *p, const char *odd, gboolean majority,
+                     gboolean by_hand)
 {
+  if (by_hand && p->n_steps > 0)
+    return g_strdup_printf (
+        "; %s%s changed it otherwise since they were averaged before (by its "
+        "own update, learning rate, or a write)",
+        majority ? "" : "one of ", odd);
   if (p->n_steps == 0)
     return g_strdup ("; the first update that is on the tapes: they were not equal at the "
                      "start, or were written since");
@@ -139,7 +156,7 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
   if (links[link].kind == TD_TAPE_SUM_NUMBER)
     why = dup_numbers (self, table, d->first, &vote);
   else if (links[link].kind == TD_TAPE_SUM_PARAMETER)
-    why = dup_parameter_cause (p, odd, vote.has_majority);
+    why = dup_parameter_cause (p, odd, vote.has_majority, is_by_hand (table));
   if (d->n > 1)
     more = g_strdup_printf (" (and %u more)", d->n - 1);
   f->sentence = g_strdup_printf ("%s %s %s: %s `%s`%s differs%s%s", odd,
@@ -149,7 +166,8 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
                                  when, links[link].word, key->path, more ? more : "",
                                  links[link].kind == TD_TAPE_SUM_NUMBER ? ": "
                                  : links[link].kind == TD_TAPE_SUM_PARAMETER || why == NULL
-                                     ? " after the update"
+                                     ? is_by_hand (table) ? " when gradients are averaged"
+                                                          : " after the update"
                                      : "",
                                  why ? why : "");
   td__rank_vote_clear (&vote);

@@ -211,7 +211,10 @@ print_text (const TdRanks *self, GString *out)
       if (f->advice)
         g_string_append_printf (out, "  %s.\n", f->advice);
     }
-  if (td_ranks_count_faults (self) == 0)
+  if (td_ranks_count_faults (self) == 0 && self->n_steps == 0)
+    g_string_append (out, "Nothing found, and no gradients or weights to compare: nobody "
+                          "averaged any.\n");
+  else if (td_ranks_count_faults (self) == 0)
     g_string_append_printf (out, "Nothing found: %u steps with updates of %u ranks compared.\n",
                             self->n_steps, self->n);
   print_thinned (self, out);

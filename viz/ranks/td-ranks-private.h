@@ -20,6 +20,8 @@ typedef struct
   guint n_waits, n_sums;
   TdTapeCollective *waits;
   TdTapeRankSum *sums;
+  guint n_trained;  /* parameters that it updates by a gradient */
+  guint32 *trained; /* their paths: strings */
   gboolean is_partial;
   gboolean is_live; /* it ran when the tape ended, and has no summary */
 } TdRankIteration;
@@ -223,6 +225,9 @@ TdRanksGraphs *td__ranks_graphs_new (const TdRanks *self);
 void td__ranks_graphs_look (TdRanksGraphs *graphs, TdRanks *self, const TdRankRow *row,
                             const TdSumTable *table);
 void td__ranks_graphs_end (TdRanksGraphs *graphs, TdRanks *self);
+
+/** Find parameters that are updated without a mean, beside others that have one. */
+void td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row);
 
 /** What the whole run says: ends, hangs, devices, plain optimizers, stragglers. */
 void td__ranks_look_at_ends (TdRanks *self);

@@ -12,6 +12,7 @@ td__rank_iteration_free (TdRankIteration *self)
 {
   g_free (self->waits);
   g_free (self->sums);
+  g_free (self->trained);
   g_free (self);
 }
 
@@ -37,6 +38,19 @@ updates_of (TdRankTape *tape, const TdTapeIteration *it)
   return found;
 }
 
+/* Each parameter once, though it has a copy in float32. */
+static void
+take_trained (TdRankIteration *copy, const TdTapeIteration *it)
+{
+  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
+
+  copy->trained = g_new (guint32, MAX (it->n_grads, 1));
+  for (guint i = 0; i < it->n_grads; i++)
+    if (it->grads[i].gradient != TD_TAPE_NONE
+        && g_hash_table_add (seen, GUINT_TO_POINTER (it->grads[i].path)))
+      copy->trained[copy->n_trained++] = it->grads[i].path;
+}
+
 TdRankIteration *
 td__rank_iteration_new (TdRanks *self, guint place, const TdTapeIteration *it)
 {
@@ -57,6 +71,7 @@ td__rank_iteration_new (TdRanks *self, guint place, const TdTapeIteration *it)
   copy->n_sums = it->n_rank_sums;
   copy->waits = g_memdup2 (it->collectives, it->n_collectives * sizeof *it->collectives);
   copy->sums = g_memdup2 (it->rank_sums, it->n_rank_sums * sizeof *it->rank_sums);
+  take_trained (copy, it);
   copy->is_partial = (it->flags & TD_TAPE_ITERATION_PARTIAL) != 0;
   return copy;
 }

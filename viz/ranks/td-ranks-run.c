@@ -89,6 +89,8 @@ look_at_counts (TdRanks *self)
   for (guint i = 0; i < self->n; i++)
     {
       classes[i] = TD_RANKS_NO_CLASS;
+      if (self->tapes[i].open.n_updating == 0) /* it trains nothing, in no group */
+        continue;
       for (guint j = 0; j < i; j++)
         if (self->tapes[j].open.n_updating == self->tapes[i].open.n_updating)
           classes[i] = classes[j];
@@ -107,8 +109,8 @@ look_at_counts (TdRanks *self)
                             self->tapes[i].open.n_updating, self->tapes[i].open.rank);
   f = td__ranks_add (self, TD_RANKS_UPDATES, TD_RANKS_ERROR, -1, vote.odd);
   f->sentence = g_string_free (out, FALSE);
-  f->advice = g_strdup ("Give all ranks as many batches: td_scatter_dataset deals out equal "
-                        "lengths");
+  f->advice = g_strdup ("All ranks must update as often; parts of a dataset are of one length "
+                        "with .force_equal_length of td_scatter_dataset");
   td__rank_vote_clear (&vote);
 }
 

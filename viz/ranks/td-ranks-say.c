@@ -27,6 +27,7 @@ static const char *const cause_names[TD_RANKS_N_CAUSES] = {
   [TD_RANKS_SAME_DATA] = "same data",
   [TD_RANKS_DEVICE] = "shared device",
   [TD_RANKS_PLAIN] = "plain optimizer",
+  [TD_RANKS_UNSHARED] = "not averaged",
   [TD_RANKS_STRAGGLER] = "straggler",
 };
 

@@ -337,6 +337,8 @@ td_ranks_look (TdRanks *self)
     {
       TdSumTable *table = td__sum_table_new (self, row);
 
+      td__ranks_look_for_unshared (self, row);
+
       for (guint i = 0; i < self->n; i++)
         if (row->of[i])
           {

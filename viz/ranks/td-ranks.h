@@ -39,6 +39,7 @@ typedef enum
   TD_RANKS_SAME_DATA,   /* ranks compute with the same examples */
   TD_RANKS_DEVICE,      /* ranks share a device */
   TD_RANKS_PLAIN,       /* updates without any mean */
+  TD_RANKS_UNSHARED,    /* some parameters are updated without a mean */
   TD_RANKS_STRAGGLER,   /* who the others wait for most */
   TD_RANKS_N_CAUSES
 } TdRanksCause;

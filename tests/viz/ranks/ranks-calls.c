@@ -396,6 +396,65 @@ straggler__is_a_note_with_times (void **state)
   ASSERT_RANKS (planted_assert_found (ranks, TD_RANKS_STRAGGLER, TD_RANKS_NOTE, -1), 2);
 }
 
+/* ---- how they ended ---- */
+
+/* What a rank says that has waited for too long, of a call that no iteration has. */
+static void
+says_who_does_not_come (PlantedStep *step)
+{
+  static const char text[]
+      = "rank 0 of 4 has waited 3 s in td_comm_barrier (call 9, a.c:7) for rank "
+        "2; rank 2 (pid 7) is stopped";
+  TdTapeNotice notice = { .kind = TD_TAPE_NOTICE_ERROR };
+
+  if (step->rank != 0 || step->iteration != 0)
+    return;
+  notice.text = td_tape_writer_string (step->w, text);
+  td_tape_writer_notice (step->w, &notice);
+}
+
+static void
+hang_outside_iterations__is_told_by_what_was_said_of_it (void **state)
+{
+  PlantedRun run
+      = { .plant = says_who_does_not_come,
+          .end = { { .status = 1 }, { .signal = 15 }, { .signal = 15 }, { .signal = 15 } } };
+  g_autoptr (TdRanks) ranks = planted_look (&run);
+  const TdRanksFinding *f = planted_assert_found (ranks, TD_RANKS_HANG, TD_RANKS_ERROR, -1);
+
+  ASSERT_RANKS (f, 2);
+  assert_contains (f->sentence, "rank 2 (pid 7) is stopped");
+  assert_null (planted_find (ranks, TD_RANKS_DEATH));
+}
+
+static void
+rank_that_ends_before_the_others__is_the_one_that_is_named (void **state)
+{
+  PlantedRun run
+      = { .end = { { .signal = 15 }, { .status = 0 }, { .signal = 15 }, { .signal = 15 } } };
+  g_autoptr (TdRanks) ranks = planted_look (&run);
+  const TdRanksFinding *f = planted_assert_found (ranks, TD_RANKS_DEATH, TD_RANKS_ERROR, -1);
+
+  ASSERT_RANKS (f, 1);
+  assert_contains (f->sentence, "rank 1 ended while others still ran");
+}
+
+/* Rank 3 trains nothing: it is in no group. */
+static void
+trains_nothing (PlantedStep *step)
+{
+  if (step->rank == 3)
+    only_forward (step);
+}
+
+static void
+rank_that_trains_nothing__has_not_made_too_few_updates (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (trains_nothing);
+
+  assert_null (planted_find (ranks, TD_RANKS_UPDATES));
+}
+
 /* ---- clocks ---- */
 
 /* Clocks that differ by minutes, of tapes that begin at other times: by how much is found
@@ -526,6 +585,9 @@ main (void)
     td_test (plain_optimizer__is_told_with_its_line),
     td_test (device__that_two_ranks_share_is_told),
     td_test (straggler__is_a_note_with_times),
+    td_test (hang_outside_iterations__is_told_by_what_was_said_of_it),
+    td_test (rank_that_ends_before_the_others__is_the_one_that_is_named),
+    td_test (rank_that_trains_nothing__has_not_made_too_few_updates),
     td_test (clocks__are_aligned_by_meetings_within_the_error),
     td_test (clocks__of_two_machines_with_one_name_are_not_one),
     td_test (steps__are_found_where_one_rank_has_more_iterations),

@@ -1,0 +1,92 @@
+/*
+ * Parameters that each rank updates by a gradient of its own, beside others whose gradients are
+ * averaged: a second optimizer that knows nothing of the ranks, or a part of the model that is
+ * left out. No sums are made of them, so that nothing else would find them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "td-ranks-private.h"
+
+#include <string.h>
+
+/* Sums are named from the optimizer's link on ("l1/W"), updates from the root ("net/l1/W"). */
+static gboolean
+has_mean (TdRanks *self, guint place, const TdRankIteration *it, const char *path)
+{
+  gsize n = strlen (path);
+
+  for (guint i = 0; i < it->n_sums; i++)
+    {
+      const char *name = it->sums[i].kind == TD_TAPE_SUM_MEAN
+                             ? td__ranks_text (self, place, it->sums[i].path)
+                             : NULL;
+      gsize length = name ? strlen (name) : 0;
+
+      if (name && length <= n && strcmp (path + n - length, name) == 0
+          && (length == n || path[n - length - 1] == '/'))
+        return TRUE;
+    }
+  return FALSE;
+}
+
+/* One that certainly has none; NULL where names do not tell. */
+static const char *
+find_unshared (TdRanks *self, guint place, const TdRankIteration *it)
+{
+  for (guint i = 0; i < it->n_trained; i++)
+    {
+      const char *path = td__ranks_text (self, place, it->trained[i]);
+
+      if (!has_mean (self, place, it, path))
+        return path;
+    }
+  return NULL;
+}
+
+static guint
+count_means (const TdRankIteration *it)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < it->n_sums; i++)
+    n += it->sums[i].kind == TD_TAPE_SUM_MEAN;
+  return n;
+}
+
+void
+td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row)
+{
+  g_autofree gboolean *set = g_new0 (gboolean, self->n);
+  g_autofree char *names = NULL;
+  gint first = -1;
+  guint n_means;
+  TdRanksFinding *f;
+
+  if (td__ranks_has (self, TD_RANKS_UNSHARED))
+    return;
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRankIteration *it = row->of[i];
+
+      n_means = it ? count_means (it) : 0;
+      set[i] = n_means > 0 && it->n_trained > n_means;
+      first = set[i] && first < 0 ? (gint)i : first;
+    }
+  if (first < 0)
+    return;
+  const TdRankIteration *it = row->of[first];
+  const char *path = find_unshared (self, (guint)first, it);
+
+  n_means = count_means (it);
+  names = td__ranks_dup_names_do (self, set, " updates", " update");
+  f = td__ranks_add (self, TD_RANKS_UNSHARED, TD_RANKS_WARNING, row->number, set);
+  f->array = g_strdup (path);
+  f->sentence = g_strdup_printf ("%s %u parameters in iteration %" G_GINT64_FORMAT
+                                 ", and the gradients of %u are averaged%s%s%s",
+                                 names, it->n_trained, row->number, n_means,
+                                 path ? ": not those of `" : "", path ? path : "",
+                                 path ? "`, for one" : "");
+  f->advice
+      = g_strdup ("Make each optimizer with td_multi_node_optimizer_new, unless each rank "
+                  "is to have parameters of its own");
+}
