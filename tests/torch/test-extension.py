@@ -14,24 +14,16 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+import claims  # noqa: E402  # pylint: disable=wrong-import-position
+from claims import claim  # noqa: E402  # pylint: disable=wrong-import-position
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 tapedeck, producer, package, extension = map(os.path.abspath, sys.argv[1:5])
 WAYS = {"ctypes": "", "extension": extension}
 CHANGING = ("address", "start_ns", "end_ns", "ns")  # from run to run
-claims = []
-
-
-def find_python():
-    for python in filter(None, (os.environ.get("TD_TEST_TORCH"), sys.executable, "/usr/bin/python3")):
-        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
-            return python
-    print("1..0 # SKIP no Python has PyTorch (python3-torch)")
-    sys.exit(77)
-
-
-python = find_python()
-environment = dict(os.environ, PYTHONPATH=package, TAPEDECK_PRODUCER=producer, PYTHONWARNINGS="ignore",
-                   OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")
+python = claims.find_python()
+environment = claims.environment(package, TAPEDECK_PRODUCER=producer, PYTHONHASHSEED="0")
 
 
 def run(*args, way="extension", status=0, cwd=HERE, **more):
@@ -39,19 +31,6 @@ def run(*args, way="extension", status=0, cwd=HERE, **more):
                             env={**environment, "TAPEDECK_EXTENSION": WAYS[way], **more})
     assert result.returncode == status, (args, result.returncode, result.stderr[-2000:])
     return result
-
-
-def claim(text, check, *args):
-    try:
-        problem = check(*args)
-    except AssertionError as error:
-        problem = str(error)
-    skipped = problem is not None and problem.startswith("SKIP ")
-    claims.append(problem is None or skipped)
-    print("%s %d - %s%s" % ("ok" if claims[-1] else "not ok", len(claims), text, " # " + problem if skipped else ""),
-          flush=True)
-    if not claims[-1]:
-        print("#   " + str(problem)[:1500].replace("\n", "\n#   "))
 
 
 # ---------------------------------------------------------------------------- the same tape
@@ -280,8 +259,7 @@ def main():
         claim("nothing is kept alive", keeps_nothing, folder)
         claim("errors and signals are the program's", interrupted, folder)
         claim("pip installs it from the tree", installed, folder)
-    print("1..%d" % len(claims))
-    sys.exit(0 if all(claims) else 1)
+    claims.end()
 
 
 main()

@@ -12,6 +12,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+import claims  # noqa: E402  # pylint: disable=wrong-import-position
+from claims import claim  # noqa: E402  # pylint: disable=wrong-import-position
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 tapedeck, producer, package = map(os.path.abspath, sys.argv[1:4])
 # a mistake -> the layer that differs first, forward and backward
@@ -22,20 +26,8 @@ FAULTS = {
                "bias": "Resnet/stages/0/1/conv1"},
 }
 LEAVES = {"gpt": 6 * 6 + 4, "resnet": 2 + 4 * 8 + 3 + 1}  # layers with parameters
-claims = []
-
-
-def find_python():
-    for python in filter(None, (os.environ.get("TD_TEST_TORCH"), sys.executable, "/usr/bin/python3")):
-        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
-            return python
-    print("1..0 # SKIP no Python has PyTorch (python3-torch)")
-    sys.exit(77)
-
-
-python = find_python()
-environment = dict(os.environ, PYTHONPATH=package, TAPEDECK_PRODUCER=producer, PYTHONWARNINGS="ignore",
-                   OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+python = claims.find_python()
+environment = claims.environment(package, TAPEDECK_PRODUCER=producer)
 
 
 def run(*args, status=0):
@@ -54,17 +46,6 @@ def record(folder, model, side, fault=None):
 def compared(folder, model, fault=None, *more, status):
     tapes = record(folder, model, "original"), record(folder, model, "port", fault)
     return json.loads(run(tapedeck, "diff", *tapes, "--by", "layer", "--json", *more, status=status).stdout)
-
-
-def claim(text, check, *args):
-    try:
-        problem = check(*args)
-    except AssertionError as error:
-        problem = str(error)
-    claims.append(problem is None)
-    print("%s %d - %s" % ("ok" if problem is None else "not ok", len(claims), text), flush=True)
-    if problem is not None:
-        print("#   " + str(problem)[:1500].replace("\n", "\n#   "))
 
 
 def equal(folder, model):
@@ -171,8 +152,7 @@ def main():
         claim("tolerances are the caller's", tolerance, folder)
         claim("the table of names is written, edited and given", names, folder)
         claim("what has no counterpart is a difference, what has no numbers is not called equal", unlike, folder)
-    print("1..%d" % len(claims))
-    sys.exit(0 if all(claims) else 1)
+    claims.end()
 
 
 main()

@@ -9,6 +9,7 @@ SPDX-License-Identifier: MIT
 """
 import array
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -19,28 +20,22 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+import claims  # noqa: E402  # pylint: disable=wrong-import-position
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 tapedeck, producer, package = map(os.path.abspath, sys.argv[1:4])
 OUTSIDE = 1 << 6  # of an iteration's flags
 FORMATS = {"f32": "f", "f64": "d", "i64": "q"}
-claims = []
-
-
-def find_python():
-    for python in filter(None, (os.environ.get("TD_TEST_TORCH"), sys.executable, "/usr/bin/python3")):
-        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
-            return python
-    print("1..0 # SKIP no Python has PyTorch (python3-torch)")
-    sys.exit(77)
-
-
-python = find_python()
-environment = dict(os.environ, PYTHONPATH=package, TAPEDECK_PYTHON=python, PYTHONWARNINGS="ignore",
-                   OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+python = claims.find_python()
+environment = claims.environment(package, TAPEDECK_PYTHON=python)
 
 
 class Failed(Exception):
     """What the supervisor answers when a command fails."""
+
+
+claim = functools.partial(claims.claim, errors=(AssertionError, Failed, OSError, KeyError, IndexError))
 
 
 class Program:
@@ -146,17 +141,6 @@ def cat(tape):
     result = subprocess.run([tapedeck, "cat", "--json", tape], capture_output=True, text=True, env=environment)
     assert result.returncode == 0, result.stderr
     return [json.loads(line) for line in result.stdout.splitlines()]
-
-
-def claim(text, check, *args):
-    try:
-        problem = check(*args)
-    except (AssertionError, Failed, OSError, KeyError, IndexError) as error:
-        problem = "%s: %s" % (type(error).__name__, error)
-    claims.append(problem is None)
-    print("%s %d - %s" % ("ok" if problem is None else "not ok", len(claims), text), flush=True)
-    if problem is not None:
-        print("#   " + str(problem)[:1500].replace("\n", "\n#   "))
 
 
 def script(folder, text):
@@ -519,8 +503,7 @@ def main():
             claim(text, check, folder)
     finally:
         shutil.rmtree(folder)
-    print("1..%d" % len(claims))
-    sys.exit(0 if all(claims) else 1)
+    claims.end()
 
 
 main()

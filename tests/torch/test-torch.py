@@ -16,26 +16,18 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+import claims  # noqa: E402  # pylint: disable=wrong-import-position
+from claims import claim  # noqa: E402  # pylint: disable=wrong-import-position
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = ("resnet", "gpt", "lstm")
 VIEWS = ("graph", "backward", "curves", "memory", "blocks", "holders", "growth", "gradients", "schedule",
          "timeline")
 PARTIAL, OUTSIDE = 1 << 5, 1 << 6  # of td-tape.h
 tapedeck, producer, package = map(os.path.abspath, sys.argv[1:4])
-claims = []
-
-
-def find_python():
-    for python in filter(None, (os.environ.get("TD_TEST_TORCH"), sys.executable, "/usr/bin/python3")):
-        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
-            return python
-    print("1..0 # SKIP no Python has PyTorch (python3-torch)")
-    sys.exit(77)
-
-
-python = find_python()
-environment = dict(os.environ, PYTHONPATH=package, TAPEDECK_PRODUCER=producer, PYTHONWARNINGS="ignore",
-                   OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+python = claims.find_python()
+environment = claims.environment(package, TAPEDECK_PRODUCER=producer)
 
 
 def run(*args, status=0, cwd=None):
@@ -53,17 +45,6 @@ def trained(program, mode, *args):
 def records(tape):
     for line in run(tapedeck, "cat", "--json", tape).stdout.splitlines():
         yield json.loads(line)
-
-
-def claim(text, check, *args):
-    try:
-        problem = check(*args)
-    except AssertionError as error:
-        problem = str(error)
-    claims.append(problem is None)
-    print("%s %d - %s" % ("ok" if problem is None else "not ok", len(claims), text))
-    if problem is not None:
-        print("#   " + str(problem)[:1500].replace("\n", "\n#   "))
 
 
 # ------------------------------------------------------------------------------ what is there
@@ -496,8 +477,7 @@ def main():
             claim(text, check, folder)
     finally:
         shutil.rmtree(folder)
-    print("1..%d" % len(claims))
-    sys.exit(0 if all(claims) else 1)
+    claims.end()
 
 
 main()
