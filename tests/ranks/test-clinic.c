@@ -112,6 +112,7 @@ static const char clean[]
       "  TdLink *bn = td_batch_normalization_new (net, \"bn\", 16);\n"
       "  TdLink *l2 = td_linear_new (net, \"l2\", 16, 3);\n"
       "  TdOpt *opt = td_multi_node_optimizer_new (td_adam_new (net), comm);\n"
+      "  td_opt_add_hook (opt, td_weight_decay_new (1e-4));\n"
       "  TD_ITERATIONS (i, 300)\n    {\n"
       "      TdVar *x = td_randn (TD_F32, TD_SHAPE (8, 6));\n"
       "      TdVar *h = td_dropout (td_relu (td_link (bn, td_link (l1, x))), 0.5);\n"

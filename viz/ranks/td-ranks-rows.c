@@ -38,6 +38,14 @@ updates_of (TdRankTape *tape, const TdTapeIteration *it)
   return found;
 }
 
+/* An operation of an optimizer's hook (weight decay) works on gradients alone. */
+static gboolean
+is_parameter (const TdTapeIteration *it, const TdTapeGrad *grad)
+{
+  return grad->gradient != TD_TAPE_NONE && grad->parameter < it->n_vars
+         && it->vars[grad->parameter].flags & TD_TAPE_VAR_PARAMETER;
+}
+
 /* Each parameter once, though it has a copy in float32. */
 static void
 take_trained (TdRankIteration *copy, const TdTapeIteration *it)
@@ -46,7 +54,7 @@ take_trained (TdRankIteration *copy, const TdTapeIteration *it)
 
   copy->trained = g_new (guint32, MAX (it->n_grads, 1));
   for (guint i = 0; i < it->n_grads; i++)
-    if (it->grads[i].gradient != TD_TAPE_NONE
+    if (is_parameter (it, &it->grads[i])
         && g_hash_table_add (seen, GUINT_TO_POINTER (it->grads[i].path)))
       copy->trained[copy->n_trained++] = it->grads[i].path;
 }
