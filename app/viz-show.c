@@ -47,6 +47,7 @@ static const char help[]
       "          tensor origin (where a NaN or an infinity comes from)\n"
       "          findings (parameters that do not learn, by rules)\n"
       "          ridge (how a parameter and its gradient are spread, by iteration)\n"
+      "          what-if (layers computed again in backward: memory saved, time spent)\n"
       "FORMAT    text json png svg pdf, and where it makes sense dot, csv, npy,\n"
       "          folded (stacks for flamegraph.pl and speedscope); default: by the end of "
       "FILE,\n"
@@ -72,6 +73,11 @@ static const char help[]
       "--rules TEXT    of findings: \"vanishing 1e-4, exploding 100, dead 5, missing on, "
       "not-updated on\";\n"
       "                of each what is given; each may be off\n"
+      "--recompute LAYERS  of what-if: paths with commas between, h0,h1 or 'h*', or how many "
+      "of "
+      "the list\n"
+      "--against TAPE  of what-if: a run in which it was done, measured beside what is "
+      "predicted\n"
       "--schedule N    another schedule of that function than the one replayed last\n"
       "--theme light|dark|high-contrast|chainer   --scale K   --width W   --height H   "
       "pictures\n"
@@ -156,6 +162,7 @@ static const View views[] = {
   { "growth", "text json csv", td__show_holders_print, td__show_holders_draw,
     OF_RUN | OVER_RUN },
   { "retained", "text json csv", td__show_retained_print, td__show_retained_draw },
+  { "what-if", "text json csv", td__show_what_if_print, td__show_what_if_draw },
   { "gradients", "text json csv", td__show_gradients_print, td__show_gradients_draw,
     OVER_RUN | NO_MEMORY },
   { "findings", "text json csv", td__show_findings_print, td__show_findings_draw,
@@ -315,6 +322,20 @@ set_rules (Show *s, const char *value)
 }
 
 static gboolean
+set_recompute (Show *s, const char *value)
+{
+  s->recompute = value;
+  return *value != '\0';
+}
+
+static gboolean
+set_against (Show *s, const char *value)
+{
+  s->against = value;
+  return *value != '\0';
+}
+
+static gboolean
 set_width (Show *s, const char *value)
 {
   return parse_small (value, 1, 20000, &s->width);
@@ -351,6 +372,8 @@ static const struct
   { "--newest", set_newest, "a number from 1 to 10000" },
   { "--range", set_range, "A:B, A:, :B or a number" },
   { "--rules", set_rules, "rules" },
+  { "--recompute", set_recompute, "layers" },
+  { "--against", set_against, "a tape" },
 };
 
 static gint
@@ -590,6 +613,9 @@ td_viz_show (int argc, char **argv)
   if (!td__show_by_fits (&s))
     return td__viz_trouble ("show: --by %s is not for the view %s; try tapedeck show --help",
                             s.by_given, s.view);
+  if ((s.recompute || s.against) && strcmp (s.view, "what-if") != 0)
+    return td__viz_trouble ("show: --%s is for the view what-if only",
+                            s.recompute ? "recompute" : "against");
   if (!td_range_is_all (s.range) && !(view->flags & OVER_RUN))
     return td__viz_trouble ("show: --range is not for the view %s, which is of one iteration",
                             s.view);

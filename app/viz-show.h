@@ -13,7 +13,8 @@
 
 typedef struct
 {
-  const char *tape, *view, *format, *out, *theme, *node, *function, *rules;
+  const char *tape, *view, *format, *out, *theme, *node, *function, *rules, *recompute,
+      *against;
   gint64 iteration;
   gint event, fold, width, height, schedule, newest;
   double scale;
@@ -38,6 +39,8 @@ char *td__show_blocks_print (Show *s, GError **error);
 TdScene *td__show_blocks_draw (Show *s, GError **error);
 char *td__show_holders_print (Show *s, GError **error);
 TdScene *td__show_holders_draw (Show *s, GError **error);
+char *td__show_what_if_print (Show *s, GError **error);
+TdScene *td__show_what_if_draw (Show *s, GError **error);
 char *td__show_retained_print (Show *s, GError **error);
 TdScene *td__show_retained_draw (Show *s, GError **error);
 

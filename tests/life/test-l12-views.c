@@ -107,6 +107,7 @@ show_all (void)
     { "blocks", 0 },   { "holders", 0 },  { "growth", 0 },         { "retained", 0 },
     { "schedule", 0 }, { "timeline", 0 }, { "flame", 0 },          { "gradients", 0 },
     { "findings", 0 }, { "ridge", 0 },    { "explain", NO_CALLS }, { "origin", NO_CALLS },
+    { "what-if", 0 },
   };
   static const char *const formats[] = { "text", "json", "svg" };
   static const char *const others[][2]

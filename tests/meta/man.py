@@ -63,13 +63,13 @@ def main():
         offered = {word for word in completion(command) if word.startswith("--")} - {"--help"}
         report.claim(f"man page and completion list the same options of {command}",
                      differences(options, offered))
-    views = set(re.findall(r'^  \{ "([a-z]+)", "[a-z ]*", (?:NULL|[a-z_]+_print),',
+    views = set(re.findall(r'^  \{ "([a-z-]+)", "[a-z ]*", (?:NULL|[a-z_]+_print),',
                            read("app/viz-show.c"), re.M))
     report.claim("completion offers the views that there are",
                  differences(views, completion("show", "--view", "")))
     page = read("data/tapedeck.1").split("Draw or print one view:")[1].split("The view\n")[0]
     report.claim("the man page lists the views that there are",
-                 differences(views, set(re.findall(r"^\.BR? ([a-z]+)", page, re.M))))
+                 differences(views, set(re.findall(r"^\.BR? ([a-z-]+)", page, re.M))))
     report.end()
 
 

@@ -149,15 +149,15 @@ add_legend_row (Stack *s, double y, TdRole role, TdPattern pattern, const char *
                      &value);
 }
 
-/* The legend says the bytes of `column`, topmost area first. */
-static void
+/* The legend says the bytes of `column`, topmost area first. Returns where it ends. */
+static double
 add_legend (Stack *s, guint column, guint64 total, guint64 pool)
 {
   double row = CLAMP (s->legend.height / 10, 13, 19), y = s->legend.y + row / 2;
   TdStyle line = { .stroke = TD_ROLE_BORDER };
 
   if (s->legend.width <= 0)
-    return;
+    return y;
   for (int i = TD_TAPE_N_CATEGORIES - 1; i >= 0; i--)
     {
       guint c = td_category_order[i];
@@ -182,6 +182,7 @@ add_legend (Stack *s, guint column, guint64 total, guint64 pool)
                              { s->legend.x + s->legend.width, y - row / 2 + 3.5 } };
   td_scene_add_line (s->b, q, 2, &line);
   add_legend_row (s, y + 6, TD_ROLE_NONE, TD_PATTERN_NONE, "In use", total, TRUE);
+  return y + 6 + row;
 }
 
 static void
@@ -377,6 +378,48 @@ draw_events (Stack *s, const TdIteration *iteration, const TdMemoryProfile *prof
   if (view->head >= 0)
     td_panel_add_head (s->b, x_of (s, MIN ((guint)view->head, n - 1) + 0.5),
                        s->plot.y + s->plot.height);
+}
+
+TdScene *
+td_memory_scene_lines (const TdIteration *iteration, const TdMemoryProfile *profile,
+                       const TdMemoryLine *lines, guint n_lines, const TdPanelView *view)
+{
+  g_autofree double *base = g_new0 (double, profile->n_steps);
+  guint at
+      = view->event >= 0 ? MIN ((guint)view->event, profile->n_steps - 1) : profile->peak_event;
+  TdSceneRect area;
+  Stack s = { .n = profile->n_steps, .bytes = profile->bytes };
+  TdSceneBuilder *b;
+  double y;
+
+  b = begin_scene (view, &area);
+  stack_init (&s, view, b, &area);
+  s.y_max = (double)MAX (profile->peak_bytes, 1);
+  for (guint i = 0; i < n_lines; i++)
+    for (guint k = 0; lines[i].total && k < s.n; k++)
+      s.y_max = MAX (s.y_max, (double)lines[i].total[k]);
+  s.y_max *= 1.04;
+  add_y_axis (&s);
+  set_axes (&s, 0, s.n);
+  for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
+    add_area (&s, td_category_order[i], profile->total, NULL, s.n, base);
+  y = add_legend (&s, at, profile->total[at], 0);
+  for (guint i = 0; i < n_lines; i++)
+    if (lines[i].total)
+      {
+        TdStyle style = { .stroke = lines[i].role,
+                          .stroke_width = 1.4,
+                          .dash = i > 0 ? TD_DASH_FINE : TD_DASH_DASHED };
+
+        add_outline (&s, lines[i].total, 0, s.n, &style);
+        add_legend_row (&s, y, lines[i].role, TD_PATTERN_OUTLINE, lines[i].label,
+                        lines[i].total[at], FALSE);
+        y += 16;
+      }
+  add_phases (&s, td_iteration_get_tape (iteration));
+  if (view->event >= 0)
+    td_panel_add_playhead (s.b, x_of (&s, at + 0.5), s.plot.y - 12, s.plot.y + s.plot.height);
+  return td_scene_builder_end (s.b);
 }
 
 static char *

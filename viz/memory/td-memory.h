@@ -74,6 +74,19 @@ void td_memory_history_free (TdMemoryHistory *history);
 TdScene *td_memory_scene_events (const TdIteration *iteration, const TdMemoryProfile *profile,
                                  const TdMemoryProfile *previous, guint64 pool_bytes,
                                  const TdPanelView *view);
+/* Another total beside the areas, as a line. */
+typedef struct
+{
+  const char *label;
+  const guint64 *total; /* by step of the profile */
+  TdRole role;
+} TdMemoryLine;
+
+/** Draw a profile of the iteration with other totals beside it; lines that are NULL are left
+ * out. */
+TdScene *td_memory_scene_lines (const TdIteration *iteration, const TdMemoryProfile *profile,
+                                const TdMemoryLine *lines, guint n_lines,
+                                const TdPanelView *view);
 /** Draw peaks by category over iterations. */
 TdScene *td_memory_scene_iterations (const TdMemoryHistory *history, const TdPanelView *view);
 

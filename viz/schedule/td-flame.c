@@ -127,10 +127,7 @@ measure (Builder *b, guint event, TdFlameNode *node)
   const TdTapeDeviceTime *time = td_devices_time (iteration, event);
   gboolean captured = (e->flags & TD_TAPE_EVENT_CAPTURED) != 0;
 
-  if (time)
-    node->size[TD_FLAME_TIME] = time->duration_ns;
-  else if (t->event_duration_ns && !captured)
-    node->size[TD_FLAME_TIME] = t->event_duration_ns[event];
+  node->size[TD_FLAME_TIME] = td_devices_duration (iteration, event);
   node->n_sampled = time && time->kind == TD_TAPE_DEVICE_TIME_SAMPLED;
   node->n_untimed
       = !time && (captured || !t->event_duration_ns || td_devices_is_work (iteration, event));

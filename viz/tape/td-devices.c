@@ -84,6 +84,19 @@ td_devices_time (const TdIteration *iteration, guint event)
                                                                       : NULL;
 }
 
+guint64
+td_devices_duration (const TdIteration *iteration, guint event)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  const TdTapeDeviceTime *time = td_devices_time (iteration, event);
+
+  if (time)
+    return time->duration_ns;
+  if (!t->event_duration_ns || (t->events[event].flags & TD_TAPE_EVENT_CAPTURED))
+    return 0;
+  return t->event_duration_ns[event];
+}
+
 gboolean
 td_devices_is_work (const TdIteration *iteration, guint event)
 {

@@ -20,6 +20,9 @@ char *td_devices_dup_name (const TdIteration *iteration, guint device);
 char *td_devices_dup_summary (const TdIteration *iteration);
 /** Return when an event ran on its device; NULL: it was not timed. */
 const TdTapeDeviceTime *td_devices_time (const TdIteration *iteration, guint event);
+/** Return how long an event took: on its device where that was timed, else on the host; 0: it
+ * is not known. *Units*: ns. */
+guint64 td_devices_duration (const TdIteration *iteration, guint event);
 /** Return whether an event is one that its device would have a time for. */
 gboolean td_devices_is_work (const TdIteration *iteration, guint event);
 

@@ -67,11 +67,13 @@ leaf_of (TdVar *v)
   return td__scope_add (td__var_new (n, td__buffer_ref (v->buffer), td__engine.site));
 }
 
-/* Run the function as it ran, now with a graph. */
+/* Run the function as it ran, now with a graph.  What that does not keep for backward goes
+ * before backward begins. */
 static void
 run_again (const Attrs *a, TdVar *const *xs, int n, TdVar **ys, int m)
 {
   TdEngine *e = &td__engine;
+  TdScope *scope = td_scope_open_at ("forget", e->site);
   const TdRngKey now = { e->rng_seed, e->rng_offset };
   const bool outer = e->recomputing;
 
@@ -81,6 +83,10 @@ run_again (const Attrs *a, TdVar *const *xs, int n, TdVar **ys, int m)
   TD_USING (train, a->train)
     TD_USING (enable_backprop, 1)
       a->fn (a->user, xs, n, ys, m);
+  for (int i = 0; i < m; i++)
+    if (ys[i] != NULL)
+      td_scope_yield (ys[i]);
+  td_scope_close (scope);
   e->recomputing = outer;
   e->rng_seed = now.seed;
   e->rng_offset = now.offset;

@@ -1,6 +1,6 @@
 /* L03: a GPT, pre-norm, causal attention.  layers=12 width=48 heads=4 steps=32 batch_size=2
- * tied=0 fault=NAME iterations=3 (for speed: layers=6 width=384 heads=6).
- * SPDX-License-Identifier: MIT */
+ * tied=0 forget=0 (the first so many layers are) fault=NAME iterations=3 (for speed: layers=6
+ * width=384 heads=6). SPDX-License-Identifier: MIT */
 #include "life.h"
 
 enum
@@ -9,18 +9,21 @@ enum
   WORDS = 65
 };
 
+typedef struct Gpt Gpt;
+
 typedef struct
 {
   TdLink *ln1, *qkv, *proj, *ln2, *up, *down;
+  Gpt *gpt;
 } Layer;
 
-typedef struct
+struct Gpt
 {
   TdLink *root, *wte, *wpe, *ln_f, *head; /* head NULL: the embedding's weights, tied */
   Layer layer[MOST_LAYERS];
   int n_layers;
   int64_t width, heads, steps, batch, iteration;
-} Gpt;
+};
 
 static void
 gpt_make (Gpt *g)
@@ -38,6 +41,7 @@ gpt_make (Gpt *g)
 
       snprintf (name, sizeof name, "h%d", i);
       TdLink *c = td_chain_new (g->root, name);
+      l->gpt = g;
       l->ln1 = td_layer_normalization_new (c, "ln1", w);
       l->qkv = td_linear_new (c, "qkv", w, 3 * w, .initialW = small);
       l->proj = td_linear_new (c, "proj", w, w, .initialW = small);
@@ -83,6 +87,17 @@ expand (Gpt *g, int i, TdVar *x)
 }
 
 static void
+layer (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Layer *l = self;
+  TdVar *h = td_add (in[0], attend (l->gpt, l, td_link (l->ln1, in[0])));
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_add (h, expand (l->gpt, (int)(l - l->gpt->layer), h));
+}
+
+static void
 gpt_loss (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
   Gpt *g = self;
@@ -93,10 +108,12 @@ gpt_loss (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
   h = td_reshape (h, TD_SHAPE (g->batch * g->steps, g->width));
   for (int i = 0; i < g->n_layers; i++)
     {
-      Layer *l = &g->layer[i];
+      TdVar *x = h;
 
-      h = td_add (h, attend (g, l, td_link (l->ln1, h)));
-      h = td_add (h, expand (g, i, h));
+      if (i < life_arg ("forget", 0))
+        td_forget (layer, &g->layer[i], &x, 1, &h, 1);
+      else
+        layer (&g->layer[i], &x, 1, &h, 1);
     }
   h = td_link (g->ln_f, h);
   h = g->head != NULL ? td_link (g->head, h)
