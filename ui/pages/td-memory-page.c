@@ -1,10 +1,11 @@
 /* What is in use, and the layout of the perspective (td-memory-page.ui), whose other parts are
- * td-memory-growth.c and td-memory-oom.c. SPDX-License-Identifier: MIT */
+ * td-memory-growth.c, td-memory-oom.c and td-memory-what-if.c. SPDX-License-Identifier: MIT */
 #include "pages/td-memory-page.h"
 
 #include "memory/td-memory.h"
 #include "pages/td-memory-growth.h"
 #include "pages/td-memory-oom.h"
+#include "pages/td-memory-what-if.h"
 
 #define HISTORY_COLUMNS 400
 
@@ -18,6 +19,7 @@ struct _TdMemoryPage
   TdRange history_range; /* that it is of */
   TdMemoryGrowth *growth;
   TdMemoryOom *oom;
+  TdMemoryWhatIf *what_if;
   GtkBox *pairs[2]; /* cards beside each other; the perspective owns them */
 };
 
@@ -124,6 +126,7 @@ look (TdMemoryPage *self)
 {
   td_memory_oom_look (self->oom);
   td_memory_growth_look (self->growth);
+  td_memory_what_if_look (self->what_if);
 }
 
 /* Picture `name` of a page is the last of the card of that name. */
@@ -159,10 +162,12 @@ td_memory_page_new_perspective (TdMemoryPage *self)
   self->pairs[1] = GTK_BOX (gtk_builder_get_object (builder, "lower-pair"));
   td_memory_growth_build (self->growth, builder);
   td_memory_oom_build (self->oom, builder);
+  td_memory_what_if_build (self->what_if, builder);
   for (guint i = 0; i < G_N_ELEMENTS (pictures); i++)
     fill_card (builder, TD_PAGE (self), pictures[i].name);
   fill_card (builder, TD_PAGE (self->growth), "growth");
   fill_card (builder, TD_PAGE (self->growth), "holders");
+  fill_card (builder, TD_PAGE (self->what_if), "what-if");
   g_signal_connect_object (perspective, "map", G_CALLBACK (look), self,
                            G_CONNECT_SWAPPED | G_CONNECT_AFTER);
   g_object_force_floating (g_object_ref (G_OBJECT (perspective))); /* the builder goes */
@@ -179,6 +184,7 @@ session_changed (TdPage *page)
   TdSession *session = td_page_get_session (page);
   td_page_set_session (TD_PAGE (self->growth), session);
   td_page_set_session (TD_PAGE (self->oom), session);
+  td_page_set_session (TD_PAGE (self->what_if), session);
 }
 
 static void
@@ -187,6 +193,7 @@ td_memory_page_finalize (GObject *object)
   TdMemoryPage *self = TD_MEMORY_PAGE (object);
   g_object_unref (self->growth);
   g_object_unref (self->oom);
+  g_object_unref (self->what_if);
   G_OBJECT_CLASS (td_memory_page_parent_class)->finalize (object);
 }
 
@@ -210,6 +217,7 @@ td_memory_page_init (TdMemoryPage *self)
   self->previous_number = -1;
   self->growth = td_memory_growth_new ();
   self->oom = td_memory_oom_new ();
+  self->what_if = td_memory_what_if_new ();
 }
 
 TdPage *

@@ -323,13 +323,12 @@ can_be_asked (const TdIteration *iteration, GError **error)
       replayed |= (t->events[e].flags & TD_TAPE_EVENT_REPLAYED) != 0;
     }
   if (t->n_memory == 0)
-    trouble = "no allocation records on this tape: nothing for the view what-if";
+    trouble = "There are no allocation records of this iteration: nothing can be predicted.";
   else if (!backward)
-    trouble
-        = "an iteration without backward keeps nothing for it: nothing for the view what-if";
+    trouble = "This iteration has no backward, and keeps nothing for one.";
   else if (replayed)
-    trouble = "a static schedule ran in this iteration, and has planned its memory: the view "
-              "what-if is of code (tapedeck run --static off)";
+    trouble = "A static schedule ran in this iteration, and has planned its memory: run with "
+              "--static off to ask what code would need.";
   if (trouble)
     g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, trouble);
   return trouble == NULL;
