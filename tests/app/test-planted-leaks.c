@@ -1,7 +1,7 @@
 /* `leaks` against random programs with one leak planted, and against the same programs cured:
  * every leak is found with its line, and nothing in what is sound
- * (tests/models/planted-leaks.c). PLANTED_LEAKS_FIRST and PLANTED_LEAKS_N look at other seeds
- * and more of them.
+ * (tests/models/planted-leaks.c). PLANTED_FIRST and PLANTED_N look at other seeds and more of
+ * them.
  *
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
@@ -19,14 +19,6 @@ typedef struct
   char kind[16], when[16], holder[32];
   int line;
 } Planted;
-
-static int
-number_of (const char *variable, int usual)
-{
-  const char *text = getenv (variable);
-
-  return text != NULL ? atoi (text) : usual;
-}
 
 /* Run the program of a seed. *Returns*: what leaks says, as JSON. */
 static TdTestChild
@@ -80,7 +72,8 @@ is_clean (const TdTestChild *child)
 static void
 leaks__finds_every_planted_leak_and_nothing_in_its_cured_twin (void **state)
 {
-  int first = number_of ("PLANTED_LEAKS_FIRST", 1), n = number_of ("PLANTED_LEAKS_N", N_SEEDS);
+  int first = (int)td_test_number ("PLANTED_FIRST", 1),
+      n = (int)td_test_number ("PLANTED_N", N_SEEDS);
   int n_planted = 0, n_wrong = 0;
 
   for (int seed = first; seed < first + n; seed++)

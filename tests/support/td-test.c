@@ -213,6 +213,14 @@ make_parents (const char *path)
   free (copy);
 }
 
+uint64_t
+td_test_number (const char *variable, uint64_t usual)
+{
+  const char *given = getenv (variable);
+
+  return given != NULL ? strtoull (given, NULL, 10) : usual;
+}
+
 int
 td_test_patience_ms (void)
 {

@@ -81,6 +81,10 @@ const char *td_test_python (const char *module);
 /** Run a line of shell; one that hangs is ended when the patience is over, with status 124. */
 TdTestChild td_test_shell (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
 
+/** The number that a searcher was given in the environment, else the usual one: where it begins
+ * and how much it looks at, of all with planted faults PLANTED_FIRST and PLANTED_N. */
+uint64_t td_test_number (const char *variable, uint64_t usual);
+
 /** How long to wait for what has to come, in ms: more than any busy machine takes, because only
  * a test that fails spends it. What is meant to elapse never waits for it. TD_TEST_PATIENCE_MS
  * in the environment is another. */

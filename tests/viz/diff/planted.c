@@ -225,14 +225,6 @@ is_mirrored (const TdDiff *d, const TdDiff *back)
 
 /* ---- the search ---- */
 
-static guint64
-number_from (const char *name, guint64 otherwise)
-{
-  const char *text = g_getenv (name);
-
-  return text ? g_ascii_strtoull (text, NULL, 10) : otherwise;
-}
-
 static gboolean
 look (TdSession *const sessions[2], guint64 seed, guint64 first)
 {
@@ -260,7 +252,7 @@ look (TdSession *const sessions[2], guint64 seed, guint64 first)
 static void
 diff__names_the_one_difference_that_was_planted (void **state)
 {
-  guint64 first = number_from ("PLANTED_FIRST", 0), n = number_from ("PLANTED_N", 390);
+  guint64 first = td_test_number ("PLANTED_FIRST", 0), n = td_test_number ("PLANTED_N", 390);
   g_autofree char *path_a = g_strdup (td_test_tmp ("a.tdtape")),
                   *path_b = g_strdup (td_test_tmp ("b.tdtape"));
   guint n_wrong = 0;

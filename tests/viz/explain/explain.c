@@ -1,6 +1,6 @@
 /* Why static functions were not replayed: programs in which every kind of guard is made to fail
  * at known iterations and lines, and nothing else is told of them. More of them by
- * PLANTED_GUARDS_FIRST and PLANTED_GUARDS_N.
+ * PLANTED_FIRST and PLANTED_N.
  *
  * SPDX-License-Identifier: MIT */
 #include <glib.h>
@@ -109,14 +109,6 @@ told_lines (const TdExplain *e)
   return join_sorted (lines);
 }
 
-static guint64
-number_of (const char *variable, guint64 usual)
-{
-  const char *text = g_getenv (variable);
-
-  return text ? g_ascii_strtoull (text, NULL, 10) : usual;
-}
-
 static void
 print_missing (const char *what, const char *all, const char *there)
 {
@@ -153,8 +145,8 @@ assert_complete (const TdExplain *e)
 static void
 explain__tells_every_planted_reason_with_line_and_count_and_no_other (void **state)
 {
-  guint64 first = number_of ("PLANTED_GUARDS_FIRST", 1);
-  guint64 n = number_of ("PLANTED_GUARDS_N", N_SEEDS), n_wrong = 0, n_reasons = 0;
+  guint64 first = td_test_number ("PLANTED_FIRST", 1);
+  guint64 n = td_test_number ("PLANTED_N", N_SEEDS), n_wrong = 0, n_reasons = 0;
   const char *tape = td_test_tmp ("guards.tdtape");
 
   for (guint64 seed = first; seed < first + n; seed++)

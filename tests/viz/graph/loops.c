@@ -2,7 +2,7 @@
  * graph has one loop of so many turns, with just the loop's operations in it, and says which
  * differ.
  *
- * TD_SEED=n repeats one program; TD_CASES=n looks at so many.
+ * PLANTED_FIRST=n begins there, PLANTED_N=n looks at so many.
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
 #include "td-synthetic.h"
@@ -303,9 +303,8 @@ describe (const Program *p, guint64 seed, const char *said)
 static void
 loops__are_counted_with_turns_that_differ (void **state)
 {
-  const char *one = g_getenv ("TD_SEED"), *cases = g_getenv ("TD_CASES");
-  guint64 first = one ? g_ascii_strtoull (one, NULL, 10) : 0;
-  guint64 n = one ? 1 : cases ? g_ascii_strtoull (cases, NULL, 10) : N_CASES;
+  guint64 first = td_test_number ("PLANTED_FIRST", 0),
+          n = td_test_number ("PLANTED_N", N_CASES);
   guint wrong = 0;
 
   for (guint64 seed = first; seed < first + n; seed++)

@@ -1,5 +1,6 @@
 /* "Where from?" of a NaN, against random nets with one planted in a known place
- * (tests/models/planted.c): the answer is right in all of them.
+ * (tests/models/planted.c): the answer is right in all of them. PLANTED_FIRST and PLANTED_N
+ * look at other seeds and more of them.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
@@ -17,13 +18,14 @@ typedef struct
 
 /* What the model printed. Owner: the caller. */
 static GArray *
-record (const char *level, const char *statics, const char *first, const char *n,
-        const char *tape)
+record (const char *level, const char *statics, guint64 first, guint64 n, const char *tape)
 {
+  g_autofree char *first_text = g_strdup_printf ("%" G_GUINT64_FORMAT, first),
+                  *n_text = g_strdup_printf ("%" G_GUINT64_FORMAT, n);
   TdTestChild c = TD_TEST_RUN (
       td_test_program ("app/tapedeck"), "run", "--quiet", "-f", "--level", level,
       "--values-budget", "0", "-o", tape, "--static", statics ? statics : "auto",
-      td_test_source ("tests/models/planted.c"), first, n, statics ? "static" : NULL);
+      td_test_source ("tests/models/planted.c"), first_text, n_text, statics ? "static" : NULL);
   GArray *all = g_array_new (FALSE, TRUE, sizeof (Planted));
   Planted p;
 
@@ -37,7 +39,7 @@ record (const char *level, const char *statics, const char *first, const char *n
       g_array_append_val (all, p);
     }
   td_test_child_clear (&c);
-  assert_int_equal (all->len, atoi (n));
+  assert_int_equal (all->len, n);
   c = TD_TEST_RUN (td_test_program ("app/tapedeck"), "check", tape);
   assert_child_status (c, 0);
   assert_contains (c.out, "whole"); /* every schedule of it can be shown */
@@ -114,10 +116,11 @@ is_right (TdSession *session, const TdOrigin *o, const Planted *p, gboolean has_
 }
 
 static void
-ask_all (const char *level, const char *statics, const char *first, const char *n)
+ask_all (const char *level, const char *statics, guint64 first, guint64 n)
 {
   const char *tape = td_test_tmp ("planted.tdtape");
-  g_autoptr (GArray) all = record (level, statics, first, n, tape);
+  g_autoptr (GArray) all = record (level, statics, td_test_number ("PLANTED_FIRST", first),
+                                   td_test_number ("PLANTED_N", n), tape);
   g_autoptr (TdSession) session = td_session_open (tape, NULL);
   gboolean has_values = strcmp (level, "values") == 0;
   guint n_right = 0, n_sure = 0;
@@ -146,33 +149,33 @@ ask_all (const char *level, const char *statics, const char *first, const char *
 static void
 origin__of_planted_nans_is_found_with_its_element (void **state)
 {
-  ask_all ("values", NULL, "1", "300");
+  ask_all ("values", NULL, 1, 300);
 }
 
 /* Without elements the place is named, or is among those that come into question. */
 static void
 origin__of_planted_nans_is_found_by_statistics (void **state)
 {
-  ask_all ("stats", NULL, "1001", "200");
+  ask_all ("stats", NULL, 1001, 200);
 }
 
 /* The same where some layers are a static function: before it, inside it, after it. */
 static void
 origin__is_followed_through_replays_to_its_element (void **state)
 {
-  ask_all ("values", "as-is", "1", "300");
+  ask_all ("values", "as-is", 1, 300);
 }
 
 static void
 origin__is_followed_through_verified_replays (void **state)
 {
-  ask_all ("values", "auto", "2001", "200");
+  ask_all ("values", "auto", 2001, 200);
 }
 
 static void
 origin__is_followed_through_replays_by_statistics (void **state)
 {
-  ask_all ("stats", "as-is", "3001", "200");
+  ask_all ("stats", "as-is", 3001, 200);
 }
 
 /* The verb of the window goes there, selects the way and says it; asked again at the origin it
@@ -181,7 +184,7 @@ static void
 where_from__of_a_nan_goes_to_what_made_it (void **state)
 {
   const char *tape = td_test_tmp ("one.tdtape");
-  g_autoptr (GArray) all = record ("values", NULL, "24", "1", tape);
+  g_autoptr (GArray) all = record ("values", NULL, 24, 1, tape);
   const Planted *p = &g_array_index (all, Planted, 0);
   g_autoptr (TdSession) session = td_session_open (tape, NULL);
   g_autoptr (TdIteration) it = td_session_load_iteration (session, p->ask, NULL);
@@ -214,7 +217,7 @@ origin__of_what_is_clean_or_not_recorded_is_none (void **state)
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
     {
       const char *tape = td_test_tmp ("clean.tdtape");
-      g_autoptr (GArray) all = record (rows[i].level, NULL, "1", "1", tape);
+      g_autoptr (GArray) all = record (rows[i].level, NULL, 1, 1, tape);
       assert_non_null (all);
       g_autoptr (TdSession) session = td_session_open (tape, NULL);
       g_autoptr (TdIteration) it = td_session_load_iteration (session, 0, NULL);
