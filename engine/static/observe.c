@@ -167,7 +167,7 @@ td__observe_backward (TdReplay *p)
 void
 td__observe_output (TdInstance *i, uint32_t node, TdNode *n)
 {
-  if (i->nodes == NULL || i->nodes[node] == NULL)
+  if (i->nodes == NULL || !i->nodes_owned[node])
     return;
   n->id = i->nodes[node]->id;
   n->is_leaf_known = true;
@@ -245,8 +245,9 @@ operands (const TdReplay *p, const TdStep *step, const TdReady *r, Operands *o)
     {
       uint32_t node = td__step_out (s, step, k), value = s->nodes[node].value;
 
-      if (p->given != NULL && p->given[value] != NULL && p->i->nodes[node] == NULL)
-        p->i->nodes[node] = p->given[value]->node;
+      if (p->given != NULL && p->given[value] != NULL && p->i->nodes[node] == NULL
+          && td_shape_equal (&p->given[value]->node->shape, &s->nodes[node].shape))
+        p->i->nodes[node] = p->given[value]->node; /* a view of it is another variable */
       o->out[k] = node_of (p, node);
       o->buffers[k] = o->out[k]->var != NULL ? o->out[k]->var->buffer : o->out[k]->retained;
     }

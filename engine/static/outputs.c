@@ -123,7 +123,7 @@ td__replay_propagate (TdReplay *p, const TdReady *r)
 {
   const TdSchedule *s = p->i->plan->s;
   uint32_t node = td__step_in (s, r->step, 0), value = s->nodes[node].value;
-  bool ours = s->values[value].kind != TD_VALUE_GY;
+  bool ours = s->values[value].kind != TD_VALUE_GY, made;
   TdVar *g = NULL;
   TdStatus status;
 
@@ -131,13 +131,16 @@ td__replay_propagate (TdReplay *p, const TdReady *r)
     g = p->given[value];
   else if (s->values[value].kind == TD_VALUE_GY)
     g = p->b->gy[p->i->entry->op_out[s->values[value].index]];
-  if (g != NULL && !td_shape_equal (&g->node->shape, &s->nodes[node].shape))
+  made = g == NULL || !td_shape_equal (&g->node->shape, &s->nodes[node].shape);
+  if (g != NULL && made)
     g = td__replay_var (s, node, td__buffer_ref (g->buffer),
                         r->step->site); /* the variable has another shape */
-  if (g == NULL)
+  else if (made)
     g = td__replay_snapshot (p, node, r->step->site);
   if (g == NULL)
     return td__error_status ();
+  if (made)
+    td__observe_output (p->i, node, g->node); /* it is the one of which events have told */
   status = td__backward_propagate (p->b, (int)r->step->external, g, p->added[value]);
   if (ours && (r->last == r->place || g != p->given[value]))
     td__scope_hand_out (g);

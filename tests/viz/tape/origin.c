@@ -178,6 +178,17 @@ origin__is_followed_through_replays_by_statistics (void **state)
   ask_all ("stats", "as-is", 3001, 200);
 }
 
+/* A gradient that leaves a replay as a view of what it was summed in, and is added to outside.
+ */
+static void
+origin__is_followed_through_views_that_replays_hand_out (void **state)
+{
+  static const char *const modes[] = { "as-is", "auto", "verify" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (modes); i++)
+    ask_all ("values", modes[i], 910302, 1);
+}
+
 /* The verb of the window goes there, selects the way and says it; asked again at the origin it
  * stays. What is clean has none, and without statistics nothing is guessed. */
 static void
@@ -239,6 +250,7 @@ main (void)
     td_test (origin__is_followed_through_replays_to_its_element),
     td_test (origin__is_followed_through_verified_replays),
     td_test (origin__is_followed_through_replays_by_statistics),
+    td_test (origin__is_followed_through_views_that_replays_hand_out),
     td_test (where_from__of_a_nan_goes_to_what_made_it),
     td_test (origin__of_what_is_clean_or_not_recorded_is_none),
   };
