@@ -5,6 +5,7 @@
 #include "record/agent/agent.h"
 #include "record/ring.h"
 
+#include "mutate.h"
 #include "td-test.h"
 
 #include <tapedeck.h>
@@ -21,7 +22,7 @@
 
 enum
 {
-  N_COMMANDS = 20000,
+  N_COMMANDS = 20000, /* TD_FUZZ_ROUNDS is another number */
   ANSWER_MAX = 8192
 };
 
@@ -54,17 +55,6 @@ static const char *const good[] = {
   "read 12 16",
   "status",
 };
-
-static uint64_t state = 88172645463325252u;
-
-static uint32_t
-random_below (uint32_t n)
-{
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (uint32_t)(state >> 32) % n;
-}
 
 /* --- the model --- */
 
@@ -185,22 +175,22 @@ mutate (char *command, size_t size)
 {
   size_t n;
 
-  snprintf (command, size, "%s", good[random_below (sizeof good / sizeof good[0])]);
-  if (random_below (8) == 0)
+  snprintf (command, size, "%s", good[fuzz_below (sizeof good / sizeof good[0])]);
+  if (fuzz_below (8) == 0)
     snprintf (command + strlen (command), size - strlen (command), " %s",
-              good[random_below (sizeof good / sizeof good[0])]);
-  if (random_below (64) == 0) /* a long one */
+              good[fuzz_below (sizeof good / sizeof good[0])]);
+  if (fuzz_below (64) == 0) /* a long one */
     while (strlen (command) + 40 < size)
       strcat (command, " and op == \"\\\"<&\x01\xff\"");
   n = strlen (command);
-  switch (random_below (4))
+  switch (fuzz_below (4))
     {
     case 0:
-      command[random_below ((uint32_t)n + 1)] = '\0';
+      command[fuzz_below ((uint32_t)n + 1)] = '\0';
       break;
     case 1:
-      for (uint32_t k = 1 + random_below (3); k > 0 && n > 0; k--)
-        command[random_below ((uint32_t)n)] = (char)(1 + random_below (255));
+      for (uint32_t k = 1 + fuzz_below (3); k > 0 && n > 0; k--)
+        command[fuzz_below ((uint32_t)n)] = (char)(1 + fuzz_below (255));
       break;
     default: /* as it is */
       break;
@@ -215,12 +205,12 @@ complain (const char *what, const char *command, const char *text)
 }
 
 static int
-talk (int fd, TdControlPage *page)
+talk (int fd, TdControlPage *page, int n_commands)
 {
   static char command[3000], message[4000], text[ANSWER_MAX];
   char mark[32];
 
-  for (int i = 0; i < N_COMMANDS; i++)
+  for (int i = 0; i < n_commands; i++)
     {
       ssize_t n;
 
@@ -242,6 +232,7 @@ talk (int fd, TdControlPage *page)
 int
 main (void)
 {
+  const int n_commands = fuzz_rounds (N_COMMANDS);
   char path[64], error[256];
   TdRingOptions options = { .capacity = 1 << 16, .n_ranks = 1 };
   int ends[2], status, failed;
@@ -263,7 +254,8 @@ main (void)
       run_model (dup (ring->fd), ends[1]);
     }
   close (ends[1]);
-  failed = talk (ends[0], (TdControlPage *)(void *)((char *)ring->shared + TD_CONTROL_OFFSET));
+  failed = talk (ends[0], (TdControlPage *)(void *)((char *)ring->shared + TD_CONTROL_OFFSET),
+                 n_commands);
   if (waitpid (model, &status, WNOHANG) != 0)
     {
       fprintf (stderr, "the model ended: status %#x\n", (unsigned)status);
@@ -273,6 +265,6 @@ main (void)
   waitpid (model, &status, 0);
   td_ring_free (ring);
   if (!failed)
-    printf ("%d commands were answered, each in one line of JSON\n", N_COMMANDS);
+    printf ("%d commands were answered, each in one line of JSON\n", n_commands);
   return failed;
 }

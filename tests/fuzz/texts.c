@@ -1,12 +1,16 @@
 /* Reads texts that may be anything through the readers of viz: graphs in DOT (laid out and
- * drawn as text) and the notebook of a recording.  Each is read or refused with one line.
+ * drawn as text), the notebook of a recording, and of the settings rules for gradients and
+ * ranges.  Each is read or refused with one line.
  * SPDX-License-Identifier: MIT */
 #include "mutate.h"
 
+#include "gradient/td-gradient-rules.h"
 #include "scene/td-dot.h"
 #include "tape/td-notebook.h"
+#include "tape/td-range.h"
 
 #include <glib/gstdio.h>
+#include <math.h>
 #include <unistd.h>
 
 static const char *const graphs[] = {
@@ -21,6 +25,8 @@ static const char notebook[]
     = "[recording]\nuuid=000102030405060708090a0b0c0d0e0f\n\n[note 1]\niteration=3\nevent=12\n"
       "text=the loss \\n jumps here\n\n[note 2]\niteration=-1\nevent=99999999999\ntext=x\n\n"
       "[watch 1]\nkey=00ff00ff00ff00ff\nname=conv1/W\n\n[watch 2]\nkey=1\nname=\xe2\x82\xac\n";
+
+static const char *const ranges[] = { "10..40", "10:40" };
 
 static long n_read, n_refused;
 
@@ -71,6 +77,40 @@ read_notebook (const uint8_t *data, size_t n)
   g_unlink (path);
 }
 
+/* Limits are numbers that something can be held against. */
+static void
+read_rules (const uint8_t *data, size_t n)
+{
+  GError *error = NULL;
+  TdGradientRules rules;
+  g_autofree char *text = g_strndup ((const char *)data, n),
+                  *valid = g_utf8_make_valid (text, -1); /* as those of settings are */
+
+  if (td_gradient_rules_parse (valid, &rules, &error) == !!error)
+    abort ();
+  for (guint i = 0; !error && i < TD_N_RULES; i++)
+    if (!(rules.limit[i] >= 0) || isinf (rules.limit[i]))
+      abort ();
+  settle (error);
+}
+
+static void
+read_range (const uint8_t *data, size_t n)
+{
+  g_autofree char *text = g_strndup ((const char *)data, n), *said = NULL;
+  TdRange range;
+
+  if (!td_range_parse (text, &range) && !td_range_parse_pair (text, &range))
+    {
+      n_refused++;
+      return;
+    }
+  said = td_range_describe (range);
+  if (range.first < 0 || (range.end <= range.first && !td_range_is_all (range)) || !*said)
+    abort ();
+  n_read++;
+}
+
 static void
 run_corpus (const char *good, void (*read) (const uint8_t *data, size_t n), int rounds)
 {
@@ -102,5 +142,11 @@ main (void)
   n_read = n_refused = 0;
   run_corpus (notebook, read_notebook, rounds);
   printf ("notebooks: %ld read, %ld refused\n", n_read, n_refused);
+  n_read = n_refused = 0;
+  run_corpus ("vanishing 1e-4, exploding 100, dead 5, missing on, not-updated off", read_rules,
+              rounds);
+  for (size_t i = 0; i < G_N_ELEMENTS (ranges); i++)
+    run_corpus (ranges[i], read_range, (rounds + 1) / 2);
+  printf ("rules and ranges: %ld read, %ld refused\n", n_read, n_refused);
   return n_refused == 0;
 }

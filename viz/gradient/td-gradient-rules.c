@@ -76,7 +76,8 @@ parse_rule (const char *text, TdGradientRules *rules, GError **error)
 gboolean
 td_gradient_rules_parse (const char *text, TdGradientRules *rules, GError **error)
 {
-  g_auto (GStrv) parts = g_strsplit (text, ",", -1);
+  g_autofree char *line = g_strdelimit (g_strdup (text), "\t\n\v\f\r", ' ');
+  g_auto (GStrv) parts = g_strsplit (line, ",", -1); /* an error quotes them, in one line */
   TdGradientRules read;
 
   for (guint rule = 0; rule < TD_N_RULES; rule++)
