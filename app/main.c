@@ -16,6 +16,7 @@
 static int command_viz (int argc, char **argv);
 static int command_eval (int argc, char **argv);
 static int command_serve (int argc, char **argv);
+static int command_weights (int argc, char **argv);
 static int command_app (int argc, char **argv);
 
 static const struct
@@ -38,6 +39,8 @@ static const struct
   { "eval", "OP [--in A.npy]... [OPTIONS]", "one operation on arrays, and its gradients",
     command_eval },
   { "serve", "MODEL.onnx [OPTIONS]", "answer requests over HTTP with a model", command_serve },
+  { "weights", "FROM --into MODEL.npz -o OUT.npz",
+    "weights of PyTorch under our names, npz and safetensors", command_weights },
   { "recompute", "TAPE --iteration N -o OUT", "an iteration again, with all its values",
     command_eval, true },
   { "cat", "TAPE [--iterations A:B] [--json]", "the tape's records as text or JSON lines",
@@ -100,6 +103,14 @@ static int
 command_serve (int argc, char **argv)
 {
   static char name[] = "tapedeck-serve";
+
+  return command_of (name, argc, argv);
+}
+
+static int
+command_weights (int argc, char **argv)
+{
+  static char name[] = "tapedeck-weights";
 
   return command_of (name, argc, argv);
 }

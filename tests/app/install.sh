@@ -46,6 +46,9 @@ everything_is_there ()
     set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-viz" \
       "$(option libexecdir)/tapedeck/tapedeck-layout"
   fi
+  if has app/tapedeck-weights; then
+    set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-weights"
+  fi
   if has app/tapedeck-serve; then
     set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-serve"
   fi

@@ -52,7 +52,7 @@ def main():
     status, overview = said(program, "--help")
     report.claim("--help ends in 0 and fits on a screen",
                  [] if status == 0 and 5 < overview.count("\n") <= 50 else [str(status), overview])
-    listed = set(re.findall(r"^ *(?:tapedeck )?(run|info|show|diff|leaks|ranks|eval|recompute|serve|cat|export|import|check)\b",
+    listed = set(re.findall(r"^ *(?:tapedeck )?(run|info|show|diff|leaks|ranks|eval|recompute|weights|serve|cat|export|import|check)\b",
                             overview, re.M))
     report.claim("man page and --help list the same commands", differences(set(manual), listed))
     for command, options in manual.items():

@@ -10,15 +10,8 @@
 #include <string.h>
 
 #include "td-align.h"
+#include "td-port-names.h"
 #include "td-port-private.h"
-
-static gint
-by_size (gconstpointer a, gconstpointer b)
-{
-  const gint64 x = *(const gint64 *)a, y = *(const gint64 *)b;
-
-  return x < y ? -1 : x > y;
-}
 
 static guint64
 count (const TdPortParameter *p)
@@ -37,7 +30,6 @@ signature (const TdPortLayer *layer)
 {
   const TdPortParameter *largest = &g_array_index (layer->parameters, TdPortParameter, 0);
   gint64 dims[TD_TAPE_MAX_NDIM];
-  guint64 hash = 14695981039346656037u;
 
   for (guint i = 1; i < layer->parameters->len; i++)
     {
@@ -46,10 +38,7 @@ signature (const TdPortLayer *layer)
       largest = count (p) > count (largest) ? p : largest;
     }
   memcpy (dims, largest->dims, sizeof dims);
-  qsort (dims, largest->ndim, sizeof *dims, by_size);
-  for (guint d = 0; d < largest->ndim; d++)
-    hash = (hash ^ (guint64)dims[d]) * 1099511628211u;
-  return hash;
+  return td__names_token (dims, largest->ndim);
 }
 
 /* Layers with parameters: their indices, and tokens to be aligned. */
@@ -150,18 +139,10 @@ find_path (const TdPort *self, guint side, const char *path)
 static gboolean
 take_line (TdPort *self, char *line, guint number, GError **error)
 {
-  char *hash = strchr (line, '#');
+  const char *path[2];
+  const guint n = td__names_words (line, path, G_N_ELEMENTS (path));
   gint found[2];
 
-  if (hash)
-    *hash = '\0';
-  g_strdelimit (line, "\t\r", ' ');
-  g_auto (GStrv) words = g_strsplit (g_strstrip (line), " ", -1);
-  const char *path[2];
-  guint n = 0;
-  for (guint i = 0; words[i]; i++)
-    if (*words[i] && n++ < 2)
-      path[n - 1] = words[i];
   if (n == 0)
     return TRUE;
   if (n != 2)

@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+"""Weights of PyTorch's networks come into links here, by `tapedeck weights`: test-weights.py TAPEDECK MODEL.
+
+MODEL is weights-model, which has the same networks. Runs with the Python that TD_TEST_TORCH names, else with
+the first of the usual ones that has PyTorch; without one it is skipped.  Prints TAP lines.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import claims  # noqa: E402  # pylint: disable=wrong-import-position
+from claims import claim  # noqa: E402  # pylint: disable=wrong-import-position
+
+python = claims.find_python()
+if python != sys.executable:
+    os.execv(python, [python, *sys.argv])
+
+import numpy  # noqa: E402  # pylint: disable=wrong-import-position
+import torch  # noqa: E402  # pylint: disable=wrong-import-position
+from torch import nn  # noqa: E402  # pylint: disable=wrong-import-position
+
+import onnx_nets  # noqa: E402  # pylint: disable=wrong-import-position
+
+tapedeck, model = map(os.path.abspath, sys.argv[1:3])
+NAMES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
+         torch.float64: "F64", torch.bool: "BOOL"}
+
+
+def run(*args, status=0):
+    result = subprocess.run([tapedeck, "weights", *args], capture_output=True, text=True)
+    assert result.returncode == status, (args, result.returncode, result.stdout[-3000:], result.stderr[-1000:])
+    return result
+
+
+def bytes_of(tensor):
+    tensor = tensor.detach().contiguous()
+    return (tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor).numpy().tobytes()
+
+
+def save_safetensors(path, state):
+    """As the format is described, in the order of its own library: larger elements first, then by names."""
+    keys = sorted(state, key=lambda key: (-state[key].element_size(), key))
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for key in keys:
+        piece = bytes_of(state[key])
+        header[key] = {"dtype": NAMES[state[key].dtype], "shape": list(state[key].shape),
+                       "data_offsets": [len(data), len(data) + len(piece)]}
+        data += piece
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+class Bench:
+    """A network of both sides, with files of its weights and a folder for them."""
+
+    def __init__(self, folder, name, net, x):
+        torch.manual_seed(3)
+        self.folder, self.name, self.net, self.x = folder, name, net.eval(), x
+        with torch.no_grad():  # all of them in use, running statistics as well
+            for key, value in net.state_dict().items():
+                if "running" in key or (value.dim() == 1 and value.is_floating_point()):
+                    value.copy_(torch.rand_like(value) * 0.5 + 0.5)
+        self.ours, self.out, self.table = (f"{folder}/{name}-{what}" for what in ("ours.npz", "out.npz", "table"))
+        subprocess.run([model, name, "init", self.ours], check=True)
+        numpy.save(f"{folder}/{name}-x.npy", x.numpy())
+
+    def save(self, state=None, safe=False):
+        state = dict(state or self.net.state_dict())
+        path = f"{self.folder}/{self.name}.{'safetensors' if safe else 'npz'}"
+        if safe:
+            save_safetensors(path, state)
+        else:
+            numpy.savez(path, **{key: value.detach().numpy() for key, value in state.items()})
+        return path
+
+    def write_table(self, *lines):
+        with open(self.table, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines))
+        return self.table
+
+    def refused(self, path, *more):
+        """Questions are open: returns their lines; nothing is written."""
+        if os.path.exists(self.out):
+            os.remove(self.out)
+        result = run(path, "--into", self.ours, "-o", self.out, *more, status=1)
+        assert not os.path.exists(self.out) and "nothing is written" in result.stderr, result.stderr
+        return [line for line in result.stdout.splitlines() if line.startswith("?")]
+
+    def equal(self, path, *more, net=None, into=()):
+        """The same results here with the weights of the file; returns the table that was printed."""
+        result = run(path, *(into or ("--into", self.ours)), "-o", self.out, *more)
+        x, y = f"{self.folder}/{self.name}-x.npy", f"{self.folder}/{self.name}-y.npy"
+        subprocess.run([model, self.name, "run", self.out, x, y], check=True)
+        with torch.no_grad():
+            expected = (net or self.net)(self.x).numpy()
+        apart = float(numpy.abs(numpy.load(y).reshape(expected.shape) - expected).max())
+        assert apart <= 1e-5 * max(1, float(numpy.abs(expected).max())), apart
+        return result.stdout
+
+
+def same_eps(net):
+    assert all(m.eps == 1e-5 for m in net.modules() if isinstance(m, (nn.BatchNorm2d, nn.LayerNorm)))
+    return net
+
+
+def resnet(folder):
+    """Blocks have other names, and what shortens one is a question that only the order would answer."""
+    b = Bench(folder, "resnet", same_eps(onnx_nets.ResNet18()), torch.randn(2, 3, 32, 32))
+    path = b.save()
+    asked = b.refused(path)
+    assert asked and all("down" in line and "by order and sizes alone" in line for line in asked), asked
+    text = b.equal(path, "--by-order")
+    assert "res3/bn1/avg_var" in text and "by numbers and sizes" in text, text
+    # The names of safetensors are sorted: there no order decides.
+    safe = b.save(safe=True)
+    asked = b.refused(safe, "--by-order")
+    assert asked and all("down" in line for line in asked), asked
+    table = [f"res{2 * i + 1}/down{bn} layers.{i}.0.down.{int(bn != '')}" for i in (1, 2, 3) for bn in ("", "_bn")]
+    b.equal(safe, "--table", b.write_table(*table))
+    # A table of arrays, as it is printed: questions are answered by taking the mark away.
+    printed = run(path, "--into", b.ours, "--dry-run", status=1).stdout
+    error = run(path, "--into", b.ours, "-o", b.out, "--table", b.write_table(printed), status=2).stderr
+    assert "still a question" in error, error
+    b.equal(path, "--table", b.write_table(printed.replace("? ", "")))
+    # The other way round it is another network: the numbers are looked at.
+    swapped = printed.replace("? ", "").replace("layers.1.1.conv1.weight", "layers.1.1.conv2.weight")
+    try:
+        b.equal(path, "--table", b.write_table(swapped))
+    except AssertionError:
+        return
+    raise RuntimeError("a wrong table makes no difference")
+
+
+def gpt(folder):
+    """Fused queries, keys and values; halves of either kind are widened; a mask is nobody's."""
+    b = Bench(folder, "gpt", same_eps(onnx_nets.Gpt()), torch.randint(0, 50, (2, 9)))
+    path = b.save()
+    asked = b.refused(path)
+    assert len(asked) == 2 and all("attention.mask" in line for line in asked), asked
+    masks = b.write_table(*(f"- layers.{i}.attention.mask" for i in range(2)))
+    b.equal(path, "--table", masks)
+    state = b.net.state_dict()
+    for dtype in (torch.bfloat16, torch.float16, torch.float64):
+        narrow = {key: value.to(dtype) if value.is_floating_point() else value for key, value in state.items()}
+        other = onnx_nets.Gpt().eval()
+        other.load_state_dict({key: value.float() if "mask" not in key else value for key, value in narrow.items()})
+        safe = b.save(narrow, safe=True)
+        b.equal(safe, "--table", masks, net=other)
+    # What all names have in front is no part of them.
+    wrapped = {"module." + key: value for key, value in state.items() if "mask" not in key}
+    assert "by name" in b.equal(b.save(wrapped))
+
+
+def without_masks(net):
+    return {key: value for key, value in net.state_dict().items() if "mask" not in key}
+
+
+def three(folder):
+    """One layer there is three here, in whatever order ours were made; and three are one."""
+    b = Bench(folder, "gpt-three", onnx_nets.Gpt(), torch.randint(0, 50, (2, 9)))
+    state = without_masks(b.net)
+    text = b.equal(b.save(state, safe=True))
+    assert "rows=64:96" in text and "of three in one" in text, text
+    c = Bench(folder, "gpt", b.net, b.x)
+    apart = {}
+    for key, value in state.items():
+        if "qkv" in key:
+            for piece, name in zip(value.split(32), ("q_proj", "k_proj", "v_proj")):
+                apart[key.replace("qkv", name)] = piece
+        else:
+            apart[key] = value
+    text = c.equal(c.save(apart, safe=True))
+    assert "q_proj.weight,layers.0.attention.k_proj.weight" in text, text
+    # Both in three: by their letters, though ours are made in another order.
+    text = b.equal(b.save(apart, safe=True))
+    assert "layers/1/attention/key/W" in text and "layers.1.attention.k_proj.weight" in text, text
+
+
+def transposed(folder):
+    """Weights the other way round are seen by their shapes; where others are, a square is a question."""
+    b = Bench(folder, "gpt-three", onnx_nets.Gpt(), torch.randint(0, 50, (2, 9)))
+    state = without_masks(b.net)
+    turned = {key: value.t().contiguous() if key.startswith("layers") and value.dim() == 2 else value
+              for key, value in state.items()}
+    path = b.save(turned)
+    asked = b.refused(path)
+    assert len(asked) == 3 and sum("proj/W" in line for line in asked) == 2 \
+        and sum("wpe/W" in line for line in asked) == 1, asked
+    text = b.equal(path, "--table", b.write_table(
+        "wpe/W wpe.weight", *(f"layers/{i}/attention/proj/W layers.{i}.attention.proj.weight transpose"
+                              for i in range(2))))
+    assert "transpose rows=32:64" in text, text
+
+
+def tied(folder):
+    """What there is twice there and once here is said, and only while it is the same."""
+    net = onnx_nets.Gpt()
+    net.head.weight = net.wte.weight
+    b = Bench(folder, "gpt-tied", net, torch.randint(0, 50, (2, 9)))
+    state = without_masks(net)
+    text = b.equal(b.save(state))
+    assert "head.weight" in text and "tied" in text, text
+    state["head.weight"] = state["head.weight"] + 1
+    asked = b.refused(b.save(state))
+    assert len(asked) == 1 and "head.weight" in asked[0], asked
+
+
+class Recurrent(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.fc = nn.Linear(layer.hidden_size * (2 if layer.bidirectional else 1), 5)
+
+    def forward(self, x):
+        return self.fc(self.layer(x)[0][:, -1])
+
+
+def recurrent(folder, name, layer):
+    b = Bench(folder, name, Recurrent(layer), torch.randn(3, 7, 12))
+    for safe in (False, True):
+        text = b.equal(b.save(safe=safe))
+    assert ("gates" in text and "layer.bias_ih_l0+layer.bias_hh_l0" in text) == (name == "lstm"), text
+
+
+def lstm(folder):
+    """Gates in another order, and one bias for two, or none at all."""
+    recurrent(folder, "lstm", nn.LSTM(12, 16, batch_first=True))
+    b = Bench(folder, "lstm", Recurrent(nn.LSTM(12, 16, batch_first=True, bias=False)), torch.randn(3, 7, 12))
+    assert "zeros" in b.equal(b.save())
+
+
+def n_step(folder):
+    """Layers and directions, an array for each gate here."""
+    recurrent(folder, "bilstm", nn.LSTM(12, 16, num_layers=2, bidirectional=True, batch_first=True))
+    recurrent(folder, "gru", nn.GRU(12, 16, num_layers=2, batch_first=True))
+
+
+class Deconvolution(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.mix = nn.ConvTranspose2d(3, 6, 2, stride=2), nn.Conv2d(6, 4, 1)
+
+    def forward(self, x):
+        return self.mix(torch.relu(self.up(x)).mean((2, 3), keepdim=True)).flatten(1)
+
+
+def deconvolution(folder):
+    """Kernels lie as they do there; one of 1 x 1 is a matrix."""
+    b = Bench(folder, "deconvolution", Deconvolution(), torch.randn(2, 3, 5, 5))
+    assert "reshape" in b.equal(b.save())
+
+
+def tape(folder):
+    """A recording has names and shapes, too."""
+    b = Bench(folder, "lstm", Recurrent(nn.LSTM(12, 16, batch_first=True)), torch.randn(3, 7, 12))
+    recorded = f"{folder}/lstm.tdtape"
+    subprocess.run([tapedeck, "run", "--quiet", "-o", recorded, model, "lstm", "run", b.ours, f"{folder}/lstm-x.npy",
+                    f"{folder}/lstm-y.npy"], check=True, capture_output=True)
+    path = b.save()
+    b.equal(path, into=("--for", recorded))
+    # Layers as a port check writes them, with the models' names in front.
+    table = b.write_table("net/layer Recurrent/layer", "net/fc Recurrent/fc # and a remark")
+    assert b.equal(path, "--table", table).count("by the table of layers") == 5
+
+
+def wrong(folder):
+    """What is wrong is one line, and no file."""
+    b = Bench(folder, "lstm", Recurrent(nn.LSTM(12, 16, batch_first=True)), torch.randn(3, 7, 12))
+    path = b.save()
+    state = b.net.state_dict()
+    if os.path.exists(b.out):
+        os.remove(b.out)
+    for line, words in (("fc/W", "got 1 words"), ("fc/W fc.nothing", "FROM has no array fc.nothing"),
+                        ("nothing fc.weight", "the model has no array or layer nothing"),
+                        ("fc/W fc.weight turn", "turn is no step"), ("fc/W layer.weight_ih_l0", "(5, 16) expected"),
+                        ("fc/W fc.weight rows=3:2", "rows=FIRST:END"), ("fc/W fc.weight rows=0:9", "has no rows 0 to 9"),
+                        ("fc/W fc.weight\nfc/W fc.weight", "line 2 of the table: fc/W is asked twice for"),
+                        ("fc fc\nfc fc", "asked twice"), ("fc layer", "different kinds"),
+                        ("fc/W fc.weight,fc.bias", "do not fit together"), ("fc/b fc.bias transpose", "two axes")):
+        error = run(path, "--into", b.ours, "-o", b.out, "--table", b.write_table(line), status=2).stderr
+        assert words in error and error.count("\n") == 1, (line, error)
+        assert not os.path.exists(b.out)
+    smaller = dict(state, **{"fc.weight": state["fc.weight"][:, :8]})
+    assert "(5, 16) expected, got (5, 8)" in b.refused(b.save(smaller))[0]
+    missing = {key: value for key, value in state.items() if key != "fc.bias"}
+    assert "zeros" in b.refused(b.save(missing))[0]
+    huge = dict(state, **{"fc.weight": state["fc.weight"].double() * 1e300})
+    error = run(b.save(huge), "--into", b.ours, "-o", b.out, status=2).stderr
+    assert "fc/W is no number of its type here" in error and not os.path.exists(b.out), error
+    for bad in (path[:-4] + ".cut", "/nowhere", "/dev/null"):
+        if bad.endswith("cut"):
+            with open(path, "rb") as whole, open(bad, "wb") as cut:
+                cut.write(whole.read()[:-100])
+        error = run(bad, "--into", b.ours, "-o", b.out, status=2).stderr
+        assert error.startswith("tapedeck: ") and error.count("\n") == 1, error
+    for args in ([path], [path, "--into", b.ours], [path, "--into", b.ours, "--for", path, "-o", b.out],
+                 [path, "--into", b.ours, "-o", b.out, "--dry-run"], ["--into", b.ours, "-o", b.out],
+                 [path, path, "--into", b.ours, "-o", b.out], [path, "--into", b.ours, "-o", path]):
+        assert run(*args, status=2).stderr.startswith("tapedeck: "), args
+
+
+def names(folder):
+    """A name with anything in it is shown, and its line of the table is read again."""
+    b = Bench(folder, "deconvolution", Deconvolution(), torch.randn(2, 3, 5, 5))
+    odd = {key.replace("mix", "m x#+,%\x1b[31m?"): value for key, value in b.net.state_dict().items()}
+    path = b.save(odd, safe=True)
+    text = b.equal(path)
+    assert "\x1b" not in text and "m%20x%23%2B%2C%25%1B[31m?.weight" in text, text
+    b.equal(path, "--table", b.write_table(text))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        for check in (resnet, gpt, three, transposed, tied, lstm, n_step, deconvolution, tape, wrong, names):
+            claim(check.__name__ + (": " + check.__doc__.split("\n")[0] if check.__doc__ else ""), check, folder)
+    claims.end()
+
+
+if __name__ == "__main__":
+    main()
