@@ -76,6 +76,20 @@ TD_API TdVar *td_recv_at (TdComm *comm, int rank, TdVar *delegate, const TdSite 
 TD_API TdVar *td_pseudo_connect (TdVar *delegate, TdVar *x);
 TD_API TdVar *td_pseudo_connect_at (TdVar *delegate, TdVar *x, const TdSite *site);
 
+/* --- links -------------------------------------------------------------------------------- */
+/** Batch normalization by the mean and variance of all ranks' batches, which may differ in
+ * size; otherwise as td_batch_normalization_new, whose parameters it has.  While config train is
+ * on, a call of it and its backward are for all ranks; running statistics stay equal on all.
+ * comm must stay as long as the link is called.  *Source*:
+ * chainermn.links.MultiNodeBatchNormalization. */
+TD_API TdLink *td_multi_node_batch_normalization_new_ (TdLink *parent, const char *name,
+                                                       int64_t size, TdComm *comm,
+                                                       const TdBatchNormLinkOpt *options);
+TD_API TdLink *td_multi_node_batch_normalization_new_at (TdLink *parent, const char *name,
+                                                         int64_t size, TdComm *comm,
+                                                         TdBatchNormLinkOpt options,
+                                                         const TdSite *site);
+
 /* --- training ----------------------------------------------------------------------------- */
 /** Give all ranks the parameters and persistents of rank 0.  Parameters that wait for their
  * shapes get rank 0's.  For all ranks.
@@ -146,6 +160,8 @@ TD_API TdDataset *td_scatter_dataset_at (TdDataset *dataset, TdComm *comm, TdSca
 #define td_send(...) td_send_at (__VA_ARGS__, TD_HERE)
 #define td_recv(...) td_recv_at (__VA_ARGS__, TD_HERE)
 #define td_pseudo_connect(...) td_pseudo_connect_at (__VA_ARGS__, TD_HERE)
+#define td_multi_node_batch_normalization_new(parent, name, size, ...) td__multi_node_batch_normalization_new_x (parent, name, size, __VA_ARGS__, .end_ = 0)
+#define td__multi_node_batch_normalization_new_x(parent, name, size, comm, ...) td_multi_node_batch_normalization_new_at (parent, name, size, comm, TD_OPTIONS_ (TdBatchNormLinkOpt, TD_BATCH_NORM_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_comm_bcast_link(...) td_comm_bcast_link_at (__VA_ARGS__, TD_HERE)
 #define td_comm_bcast_optimizer(...) td_comm_bcast_optimizer_at (__VA_ARGS__, TD_HERE)
 #define td_comm_allreduce_grad(...) td_comm_allreduce_grad_at (__VA_ARGS__, TD_HERE)

@@ -53,7 +53,7 @@ INCLUDES = {
     "engine/compute/ops": PUBLIC + COMPUTE + ["engine/compute/scalar-ops.h"],
     "engine/static": PUBLIC + COMPUTE + ["engine/compute/cpu/tiles.h", "engine/compute/cpu/packed.h"],
     "engine/train": PUBLIC + COMPUTE + ["engine/train/", "engine/static/", "engine/compute/scalar-updates.h"],
-    "engine/ranks": PUBLIC + COMPUTE + ["engine/train/", "engine/ranks/"],
+    "engine/ranks": PUBLIC + COMPUTE + ["engine/compute/ops/layers.h", "engine/train/", "engine/ranks/"],
     # MPI's types stay there.
     "engine/ranks/mpi": ["engine/ranks/transport.h"],
     # One observer: control hangs on the recorder's, by this header alone.

@@ -70,7 +70,7 @@ assert_near (TdVar *a, TdVar *b, double tolerance)
   assert_int_equal (td_read (td_cast (a, TD_F64), x, (size_t)n * sizeof *x), TD_OK);
   assert_int_equal (td_read (td_cast (b, TD_F64), y, (size_t)n * sizeof *y), TD_OK);
   for (int64_t i = 0; i < n; i++)
-    if (!(fabs (x[i] - y[i]) <= tolerance))
+    if (!(fabs (x[i] - y[i]) <= tolerance * fmax (1, fabs (y[i]))))
       fail_msg ("rank %d, element %d: %.17g, %.17g expected", me, (int)i, x[i], y[i]);
   free (x);
   free (y);

@@ -20,7 +20,8 @@ int ranks_stop (void **state);
 int ranks_teardown (void **state);
 /** Numbers in -1 .. 1 that depend on the rank and on a seed, as a variable. */
 TdVar *numbers_of (int rank, TdDtype dtype, TdShape shape, unsigned seed);
-/** Fail unless a and b have one shape and dtype, and differ by `tolerance` at most. */
+/** Fail unless a and b have one shape and dtype, and differ by `tolerance` at most, which is
+ * relative above 1. */
 void assert_near (TdVar *a, TdVar *b, double tolerance);
 /** Fail unless all ranks have the same bytes here. */
 void assert_same_on_all_ranks (const void *bytes, size_t n);
