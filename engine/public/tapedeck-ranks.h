@@ -106,6 +106,26 @@ TD_API TdStatus td_comm_bcast_optimizer_at (TdComm *comm, TdOpt *opt, const TdSi
  * in float32.  For all ranks. */
 TD_API TdStatus td_comm_allreduce_grad (TdComm *comm, TdLink *link);
 TD_API TdStatus td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdSite *site);
+typedef struct
+{
+  /** What gradients are sent as.  TD_F32: what is half precision or float32 as float32, double
+   * as double.  TD_F16, TD_BF16: half the bytes; each addition on the way is rounded, and what
+   * is below 6e-8 gets lost in float16. */
+  TdDtype allreduce_grad_dtype;
+  /** Update by the means of the update before, which are summed while the next iteration
+   * computes: the weights are ahead of the gradients' by one update.  The first update finds no
+   * means: it leaves everything as it is, and is not counted; the last gradients are not
+   * used. */
+  bool double_buffering;
+  /** Sum gradients while backward computes those that come after them, from the third update
+   * on.  Numbers are the same as without, bit for bit. */
+  bool overlap;
+  int64_t bucket_bytes; /**< so many are summed at once, unless one array has more */
+  int end_;
+} TdMultiNodeOpt;
+#define TD_MULTI_NODE_DEFAULTS                                                                 \
+  .allreduce_grad_dtype = TD_F32, .double_buffering = false, .overlap = false,                 \
+  .bucket_bytes = 4 << 20
 /** Have an optimizer update by the mean of all ranks' gradients.  Now, with the first update,
  * and with the first after a parameter has come or got its shape, all get rank 0's parameters,
  * persistents and optimizer: rank 0 alone may load a file before that.  Such an update trains,
@@ -113,13 +133,16 @@ TD_API TdStatus td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdS
  * td_opt_update is for all ranks.  Returns opt itself.
  * *Errors*: of td_opt_update on all ranks, before anything is updated, where hyperparameters,
  * loss scaling, what is frozen or hooks differ between ranks: TD_ERR_STATE, naming the first
- * that does.
+ * that does; where a sum of finite gradients does not fit float16: TD_ERR_NUMERIC, naming the
+ * parameter, unless a dynamic loss scale leaves such an update out.
  *
  * What one rank alone writes later stays its own, and so do persistents: the running statistics
  * of td_batch_normalization_new are of its rank's examples.  Call td_comm_bcast_link on all
  * ranks before an evaluation or a snapshot, so that it is of one model. */
-TD_API TdOpt *td_multi_node_optimizer_new (TdOpt *opt, TdComm *comm);
-TD_API TdOpt *td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, const TdSite *site);
+TD_API TdOpt *td_multi_node_optimizer_new_ (TdOpt *opt, TdComm *comm,
+                                            const TdMultiNodeOpt *options);
+TD_API TdOpt *td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, TdMultiNodeOpt options,
+                                              const TdSite *site);
 
 /** Have an evaluator (td_ext_evaluator) report what the examples of all ranks come to: means in
  * which each example counts once, however unevenly they are dealt out.  From here on every
@@ -165,7 +188,8 @@ TD_API TdDataset *td_scatter_dataset_at (TdDataset *dataset, TdComm *comm, TdSca
 #define td_comm_bcast_link(...) td_comm_bcast_link_at (__VA_ARGS__, TD_HERE)
 #define td_comm_bcast_optimizer(...) td_comm_bcast_optimizer_at (__VA_ARGS__, TD_HERE)
 #define td_comm_allreduce_grad(...) td_comm_allreduce_grad_at (__VA_ARGS__, TD_HERE)
-#define td_multi_node_optimizer_new(...) td_multi_node_optimizer_new_at (__VA_ARGS__, TD_HERE)
+#define td_multi_node_optimizer_new(opt, ...) td__multi_node_optimizer_new_x (opt, __VA_ARGS__, .end_ = 0)
+#define td__multi_node_optimizer_new_x(opt, comm, ...) td_multi_node_optimizer_new_at (opt, comm, TD_OPTIONS_ (TdMultiNodeOpt, TD_MULTI_NODE_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_multi_node_evaluator_new(...) td_multi_node_evaluator_new_at (__VA_ARGS__, TD_HERE)
 #define td_scatter_dataset(dataset, ...) td__scatter_dataset_x (dataset, __VA_ARGS__, .end_ = 0)
 #define td__scatter_dataset_x(dataset, comm, ...) td_scatter_dataset_at (dataset, comm, TD_OPTIONS_ (TdScatterOpt, TD_SCATTER_DEFAULTS, __VA_ARGS__), TD_HERE)

@@ -54,6 +54,34 @@ alone_sum (TdWire *wire, void *data, int64_t n, TdWireKind kind, char *why)
   return true;
 }
 
+/* It is there at once; the handle says nothing. */
+static TdWireSum *
+alone_sum_begin (TdWire *wire, void *data, int64_t n, TdWireKind kind, char *why)
+{
+  (void)data, (void)n, (void)kind, (void)why;
+  return (TdWireSum *)wire;
+}
+
+static bool
+alone_sum_test (TdWireSum *sum)
+{
+  return sum != NULL;
+}
+
+static bool
+alone_sum_end (TdWireSum *sum, char *why)
+{
+  (void)why;
+  return sum != NULL;
+}
+
+static void
+alone_sum_drop (TdWireSum *sum, void *data)
+{
+  (void)sum;
+  free (data);
+}
+
 static bool
 alone_copy (TdWire *wire, const void *in, void *out, size_t bytes, char *why)
 {
@@ -92,6 +120,10 @@ const TdTransport td__transport_alone = { .abi = TD_TRANSPORT_ABI,
                                           .meet_end = alone_meet_end,
                                           .bcast = alone_bcast,
                                           .sum = alone_sum,
+                                          .sum_begin = alone_sum_begin,
+                                          .sum_test = alone_sum_test,
+                                          .sum_end = alone_sum_end,
+                                          .sum_drop = alone_sum_drop,
                                           .gather = alone_copy,
                                           .exchange = alone_copy,
                                           .abort = alone_abort,

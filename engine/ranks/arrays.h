@@ -32,10 +32,6 @@ TdStatus td__common_explain (TdComm *comm, const TdCommon *common, TdMeetKind ki
  * those numbers of parameters already. */
 TdStatus td__common_bcast (TdComm *comm, const TdCommon *common, TdMeetKind kind, bool *same,
                            const TdSite *site);
-/** Put means in place of the gradients, over the n_counting ranks that count; lists with one
- * digest of shapes. */
-TdStatus td__common_mean_gradients (TdComm *comm, const TdCommon *common, bool counts,
-                                    int n_counting, const TdSite *site);
 /** Give all ranks rank 0's array of these bytes: v has room for it.  *same becomes false where
  * the numbers were others. */
 TdStatus td__bcast_var (TdComm *comm, TdVar *v, bool *same, const TdSite *site);

@@ -132,7 +132,7 @@ transport_of (const char *name, const TdSite *site)
   t = td__transport_mpi (&why);
   if (t == NULL)
     td__fail (TD_ERR_STATE, "td_comm_new", site, "MPI cannot be had: %.350s", why);
-  return t;
+  return td__transport_slow (t);
 }
 
 /* Before one more is made: are all here for it?  They say so in the oldest of all ranks. */

@@ -42,7 +42,9 @@ enum
   TD_MEET_FAILED = 1, /**< cannot take part: note says why */
   TD_MEET_WANTS = 2,  /**< a gradient */
   TD_MEET_SAME = 4,   /**< its parameters were the root's before */
-  TD_MEET_HAS = 8     /**< what is to be sent is here */
+  TD_MEET_HAS = 8,    /**< what is to be sent is here */
+  TD_MEET_ROUND = 16, /**< it has begun to send gradients */
+  TD_MEET_STALE = 32  /**< which are not those of this update, or are none */
 };
 
 /** What a rank says.  kind, dtype, root, digest, ndim and dim must be the same on all. */

@@ -2,7 +2,7 @@
  * machine without MPI lacks nothing until then; why there is none is kept for the message.
  *
  * SPDX-License-Identifier: MIT */
-#include "transport.h"
+#include "halves.h"
 
 #include "compute/core/core.h"
 
@@ -41,7 +41,7 @@ open_module (const char *path)
       return;
     }
   *(void **)&entry = dlsym (handle, TD_TRANSPORT_ENTRY);
-  t = entry != NULL ? entry () : NULL;
+  t = entry != NULL ? entry (&td__wire_adds) : NULL;
   if (t != NULL && t->abi == TD_TRANSPORT_ABI && t->bytes == sizeof *t)
     mpi.transport = t;
   else

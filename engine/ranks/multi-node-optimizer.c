@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "host-memory.h"
-#include "sums.h"
+#include "overlap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,9 @@ typedef struct
   uint64_t digest;     /* and with their shapes */
   TdSums sums;         /* after the last update, where somebody records; of which links */
   uint64_t sums_generation;
+  TdMean how; /* of their means; turn: the updates that all have met for */
+  TdOverlap *overlap;
+  bool doubled;  /* an update is by the means of the one before */
   bool parted;   /* it was said that ranks have parted */
   uint64_t sent; /* the digest that an update sent rank 0's numbers with last; 0: none did */
 } Shared;
@@ -31,6 +34,8 @@ shared_free (TdOpt *opt)
 {
   Shared *s = opt->shared;
 
+  if (s->overlap != NULL)
+    td__overlap_free (s->overlap);
   td__common_clear (&s->gradients);
   td__common_clear (&s->all);
   td__sums_clear (&s->sums);
@@ -125,9 +130,59 @@ meet_of_update (TdOpt *opt, TdStatus so_far, const TdSite *site)
     }
   mine.digest = s->names; /* of shapes that are new to a rank all hear below */
   mine.flags |= s->sent != s->digest ? TD_MEET_HAS : 0;
+  mine.flags |= s->overlap != NULL ? td__overlap_flags (s->overlap) : 0;
   if (s->sums_generation == td__links_generation) /* else their list is another by now */
     memcpy (mine.sums, s->sums.root, sizeof mine.sums);
   return mine;
+}
+
+/* Double buffering: these gradients go, and those that have come are for this update. */
+static TdStatus
+means_before (TdOpt *opt, bool counts, int n_counting, const TdSite *site)
+{
+  Shared *s = opt->shared;
+  TdStatus status;
+
+  if (opt->pending_scale == TD_OPT_SCALE_OF_DEVICE)
+    return td__fail (TD_ERR_STATE, "td_opt_update", site,
+                     "double buffering needs a loss scale that does not lie on a device");
+  status = td__overlap_begin (s->overlap, counts, n_counting, (float)opt->pending_scale, site);
+  if (!td__overlap_has (s->overlap))
+    opt->nothing_yet = true;
+  else if (status == TD_OK)
+    status = td__overlap_take (s->overlap, &s->how, (float)opt->pending_scale, site);
+  return status;
+}
+
+/* Those of this iteration; in backward some have gone, of use if all have. */
+static TdStatus
+means_now (TdOpt *opt, bool useful, bool counts, int n_counting, const TdSite *site)
+{
+  const Shared *s = opt->shared;
+
+  if (useful)
+    return td__overlap_take (s->overlap, &s->how, 1, site);
+  if (s->overlap != NULL)
+    td__overlap_forget (s->overlap);
+  return td__common_mean_gradients (s->comm, &s->gradients, &s->how, counts, n_counting, site);
+}
+
+/* Rank 0's numbers go to all; *n ranks have gradients of them, *same: this one. */
+static TdStatus
+send_first (TdOpt *opt, bool *same, int *n, const TdSite *site)
+{
+  Shared *s = opt->shared;
+  TdStatus status = send_all (opt, TD_MEET_UPDATE, same, site);
+
+  if (status == TD_OK)
+    status = count_ranks (opt, s->comm, *same, n, site);
+  if (status != TD_OK)
+    return status;
+  look_again (opt, s);
+  s->sent = s->digest;
+  if (s->overlap != NULL)
+    td__overlap_forget (s->overlap); /* of other numbers */
+  return TD_OK;
 }
 
 static TdStatus
@@ -135,7 +190,7 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
 {
   Shared *s = opt->shared;
   TdComm *comm = s->comm;
-  bool differs = false, same = true, parted, other_settings, sends;
+  bool differs = false, same = true, parted, other_settings, sends, begun, useful;
   int n = comm->size;
   TdStatus status;
   TdMeet mine;
@@ -150,6 +205,14 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
   parted = !s->parted && td__roots_differ (comm);
   other_settings = settings_differ (comm);
   sends = td__meet_any (comm, TD_MEET_HAS);
+  begun = s->overlap != NULL && td__meet_any (comm, TD_MEET_ROUND);
+  useful = begun && !sends && !s->doubled && !td__meet_any (comm, TD_MEET_STALE);
+  if (begun && !comm->parted) /* whatever else is wrong: it is on its way */
+    {
+      const TdStatus come = td__overlap_wait (s->overlap, site);
+
+      status = status == TD_OK ? come : status;
+    }
   if (status == TD_OK && differs)
     status = td__common_explain (comm, &s->gradients, TD_MEET_UPDATE, site);
   if (status == TD_OK && parted)
@@ -159,20 +222,25 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
     }
   if (status == TD_OK && sends)
     {
-      status = send_all (opt, TD_MEET_UPDATE, &same, site);
-      if (status == TD_OK)
-        status = count_ranks (opt, comm, same, &n, site);
-      if (status == TD_OK)
-        {
-          look_again (opt, s);
-          s->sent = s->digest;
-          other_settings = settings_differ (comm); /* what rank 0 set before has gone to all */
-        }
+      status = send_first (opt, &same, &n, site);
+      other_settings = settings_differ (comm); /* what rank 0 set before has gone to all */
     }
   if (status == TD_OK && other_settings)
     status = td__opt_settings_explain (comm, opt, TD_MEET_UPDATE, site);
-  return status == TD_OK ? td__common_mean_gradients (comm, &s->gradients, same, n, site)
-                         : status;
+  s->how.turn++;
+  s->how.may_overflow = opt->dynamic;
+  if (s->overlap != NULL && status == TD_OK)
+    {
+      td__overlap_lay_out (s->overlap);
+      td__overlap_turn (s->overlap, s->how.turn);
+    }
+  if (status == TD_OK)
+    status = s->doubled ? means_before (opt, same, n, site)
+                        : means_now (opt, useful, same, n, site);
+  if (s->overlap != NULL)
+    td__overlap_updated (s->overlap,
+                         begun && !useful && !sends && !s->doubled && status == TD_OK, site);
+  return status;
 }
 
 /* Who records is told what all ranks must have now. */
@@ -184,7 +252,11 @@ updated (TdOpt *opt, TdStatus status, const TdSite *site)
   td__sums_clear (&s->sums);
   s->sums_generation = td__links_generation;
   if (status == TD_OK && s->comm->size > 1 && td__rank_sums_wanted ())
-    td__tell_updated (&s->all, opt, &s->sums, site);
+    {
+      td__tell_updated (&s->all, opt, &s->sums, site);
+      if (s->doubled)
+        td__tell_number ("staleness", 1);
+    }
 }
 
 static const TdOptShare share = { mean_gradients, updated, shared_free };
@@ -201,35 +273,75 @@ can_share (const TdOpt *opt, const TdSite *site)
   return opt->share == NULL;
 }
 
-TdOpt *
-td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, const TdSite *site)
+/* The options as the rest has them; false after td__fail. */
+static bool
+means_of (const TdMultiNodeOpt *o, TdMean *how, const TdSite *site)
 {
+  const TdDtype dtype = o->allreduce_grad_dtype;
+  const char *wrong = dtype != TD_F32 && dtype != TD_F16 && dtype != TD_BF16
+                          ? "allreduce_grad_dtype f32, f16 or bf16 expected"
+                      : o->bucket_bytes < 1 ? "bucket_bytes above 0 expected"
+                      : o->overlap && o->double_buffering
+                          ? "overlap or double_buffering expected, not both: the means of "
+                            "double buffering run behind the whole next iteration"
+                          : NULL;
+
+  if (wrong != NULL)
+    td__fail (TD_ERR_ARG, "td_multi_node_optimizer_new", site, "%s", wrong);
+  *how
+      = (TdMean){ .sent_as = dtype, .bucket = (o->bucket_bytes + 3) / (int64_t)sizeof (float) };
+  return wrong == NULL;
+}
+
+static Shared *
+shared_new (TdComm *comm, const TdMean *how, const TdMultiNodeOpt *o, const TdSite *site)
+{
+  Shared *s = td__xcalloc (1, sizeof *s);
+
+  s->comm = comm;
+  s->how = *how;
+  s->doubled = o->double_buffering;
+  if (s->doubled || (o->overlap && comm->size > 1))
+    s->overlap = td__overlap_new (comm, &s->gradients, how, !s->doubled, site);
+  return s;
+}
+
+TdOpt *
+td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, TdMultiNodeOpt options,
+                                const TdSite *site)
+{
+  const int64_t said[] = { options.allreduce_grad_dtype, options.double_buffering,
+                           options.overlap, options.bucket_bytes };
   TdStatus status;
+  TdMean how;
   TdMeet mine;
-  Shared *s;
   bool same;
 
   if (!td__comm_usable (comm, "td_multi_node_optimizer_new", site))
     return td__opt_inert ();
   mine = td__meet_of (TD_MEET_OPTIMIZER, NULL, site);
-  if (!can_share (opt, site) || td__opt_look_again (opt, site) != TD_OK)
+  mine.digest = td__digest (0, said, sizeof said);
+  if (!can_share (opt, site) || !means_of (&options, &how, site)
+      || td__opt_look_again (opt, site) != TD_OK)
     td__meet_fail (&mine);
   status = td__meet (comm, &mine, site);
   if (status != TD_OK)
     return td__opt_inert ();
-  s = td__xcalloc (1, sizeof *s);
-  s->comm = comm;
   opt->share = &share;
-  opt->shared = s;
-  status = send_all (opt, TD_MEET_OPTIMIZER, &same, site);
-  if (status == TD_OK)
+  opt->shared = shared_new (comm, &how, &options, site);
+  if (!comm->parted)
+    status = send_all (opt, TD_MEET_OPTIMIZER, &same, site);
+  if (status == TD_OK && !comm->parted)
     return opt;
   shared_free (opt);
   return td__opt_inert ();
 }
 
 TdOpt *
-td_multi_node_optimizer_new (TdOpt *opt, TdComm *comm)
+td_multi_node_optimizer_new_ (TdOpt *opt, TdComm *comm, const TdMultiNodeOpt *options)
 {
-  return td_multi_node_optimizer_new_at (opt, comm, NULL);
+  const TdMultiNodeOpt defaults = { TD_MULTI_NODE_DEFAULTS };
+
+  return td_multi_node_optimizer_new_at (opt, comm, options != NULL ? *options : defaults,
+                                         NULL);
 }

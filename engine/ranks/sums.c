@@ -112,17 +112,17 @@ td__sum_array (TdDtype dtype, const void *bytes, size_t n, TdRankSum *to)
 
 /* --- telling --- */
 
-static void
-tell (const TdRankSum *sum)
+void
+td__tell_sum (const TdRankSum *sum)
 {
   td__engine.observer->rank_sum (td__engine.observer, sum);
 }
 
-void
-td__tell_gradient (TdRankSumKind kind, const char *path, const void *numbers, bool doubles,
-                   int64_t n, uint64_t turn, int n_averaged)
+TdRankSum
+td__sum_of_gradient (TdRankSumKind kind, const void *numbers, bool doubles, int64_t n,
+                     uint64_t turn)
 {
-  TdRankSum sum = { .kind = kind, .path = path, .size = (uint64_t)n, .n_averaged = n_averaged };
+  TdRankSum sum = { .kind = kind, .size = (uint64_t)n };
 
   td__sum_array (doubles ? TD_F64 : TD_F32, numbers,
                  (size_t)n * (doubles ? sizeof (double) : sizeof (float)), &sum);
@@ -132,16 +132,7 @@ td__tell_gradient (TdRankSumKind kind, const char *path, const void *numbers, bo
       sum.number = doubles ? ((const double *)numbers)[sum.at]
                            : (double)((const float *)numbers)[sum.at];
     }
-  tell (&sum);
-}
-
-void
-td__tell_absent (const char *path, bool left_out)
-{
-  const TdRankSum sum
-      = { .kind = TD_RANK_SUM_GRADIENT, .path = path, .absent = true, .left_out = left_out };
-
-  tell (&sum);
+  return sum;
 }
 
 void
@@ -194,7 +185,7 @@ tell_array (TdRankSumKind kind, const char *path, const char *state, const TdVar
   sum.size = (uint64_t)td__size (&node->shape);
   td__sum_array ((TdDtype)node->dtype, here ? v->buffer->data : copy, bytes, &sum);
   free (copy);
-  tell (&sum);
+  td__tell_sum (&sum);
   if (sums != NULL)
     put (sums, sum.sum);
   return TD_OK;
@@ -219,12 +210,12 @@ tell_states (TdOpt *opt, TdSums *sums, const TdSite *site)
   return status;
 }
 
-static void
-tell_number (const char *name, double number)
+void
+td__tell_number (const char *name, double number)
 {
   const TdRankSum sum = { .kind = TD_RANK_SUM_NUMBER, .path = name, .number = number };
 
-  tell (&sum);
+  td__tell_sum (&sum);
 }
 
 static void
@@ -232,11 +223,11 @@ tell_numbers (const TdOpt *opt)
 {
   const TdOpClass *op = opt->cls->op;
 
-  tell_number ("t", (double)opt->t);
-  tell_number ("epoch", (double)opt->epoch);
-  tell_number ("loss scale", opt->scale);
+  td__tell_number ("t", (double)opt->t);
+  td__tell_number ("epoch", (double)opt->epoch);
+  td__tell_number ("loss scale", opt->scale);
   for (int a = 0; a < op->n_attrs; a++)
-    tell_number (op->attrs[a].name, td__opt_hyper_get (&opt->u, &op->attrs[a]));
+    td__tell_number (op->attrs[a].name, td__opt_hyper_get (&opt->u, &op->attrs[a]));
 }
 
 TdStatus

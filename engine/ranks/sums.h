@@ -10,12 +10,14 @@
  * order; and how many of its elements are not finite. */
 void td__sum_array (TdDtype dtype, const void *bytes, size_t n, TdRankSum *to);
 
-/** Tell of a gradient, or of the mean of them, by its n numbers.  turn: which element is told
- * of; the same on all ranks, and another one each time. */
-void td__tell_gradient (TdRankSumKind kind, const char *path, const void *numbers, bool doubles,
-                        int64_t n, uint64_t turn, int n_averaged);
-/** Tell that this rank has none; or has one that does not count, as its weights were others. */
-void td__tell_absent (const char *path, bool left_out);
+/** Of a gradient, or of the mean of them, by its n numbers; without its path.  turn: which
+ * element is told of; the same on all ranks, and another one each time. */
+TdRankSum td__sum_of_gradient (TdRankSumKind kind, const void *numbers, bool doubles, int64_t n,
+                               uint64_t turn);
+/** Tell who records. */
+void td__tell_sum (const TdRankSum *sum);
+/** The same of a number that all ranks must have in common. */
+void td__tell_number (const char *name, double number);
 /** What all ranks must have in common after an update: parameters, then the optimizer's states.
  * Begins as zeros. */
 typedef struct TdSums

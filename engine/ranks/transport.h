@@ -14,7 +14,7 @@
 
 enum
 {
-  TD_TRANSPORT_ABI = 1, /* bumped with every change of this header */
+  TD_TRANSPORT_ABI = 2, /* bumped with every change of this header */
   TD_WHY_WIRE = 300
 };
 #define TD_TRANSPORT_ENTRY "td_transport"
@@ -26,8 +26,22 @@ typedef enum
   TD_WIRE_F64,
   TD_WIRE_I32,
   TD_WIRE_I64,
-  TD_WIRE_U8
+  TD_WIRE_U8,
+  TD_WIRE_F16, /**< sum_begin alone, by TdWireAdd */
+  TD_WIRE_BF16,
+  TD_WIRE_N
 } TdWireKind;
+
+/** Add n numbers of 16 bits that MPI has no arithmetic for: to[i] += from[i]. */
+typedef void (*TdWireAdd) (const void *from, void *to, int64_t n);
+/** What the module is given when it is opened: of TD_WIRE_F16, and of TD_WIRE_BF16. */
+typedef struct TdWireAdds
+{
+  TdWireAdd f16, bf16;
+} TdWireAdds;
+
+/** A sum that is on its way; a transport's own. */
+typedef struct TdWireSum TdWireSum;
 
 /** One communicator's connections; a transport's own begins with this. */
 typedef struct TdWire
@@ -52,6 +66,16 @@ typedef struct TdTransport
   bool (*bcast) (TdWire *wire, void *data, size_t bytes, int root, char *why);
   /** data[i] becomes the sum of all ranks', the same bits on all of them. */
   bool (*sum) (TdWire *wire, void *data, int64_t n, TdWireKind kind, char *why);
+  /** Begin the same, and do not wait: data must stay till sum_end.  In one order on all ranks
+   * for each wire, and the same bits whenever it is waited for. */
+  TdWireSum *(*sum_begin) (TdWire *wire, void *data, int64_t n, TdWireKind kind, char *why);
+  /** Go on with it.  Is there nothing left to wait for? */
+  bool (*sum_test) (TdWireSum *sum);
+  /** Wait for it, and give it up. */
+  bool (*sum_end) (TdWireSum *sum, char *why);
+  /** Nobody will wait for it: others may never bring their part.  *Owner*: takes data, which
+   * free () frees. */
+  void (*sum_drop) (TdWireSum *sum, void *data);
   /** bytes of each rank -> size times bytes. */
   bool (*gather) (TdWire *wire, const void *in, void *all, size_t bytes, char *why);
   /** Block i of bytes goes to rank i; block i of out is from there. */
@@ -64,8 +88,11 @@ typedef struct TdTransport
 } TdTransport;
 
 /** The module's one symbol. */
-typedef const TdTransport *(*TdTransportEntry) (void);
+typedef const TdTransport *(*TdTransportEntry) (const TdWireAdds *adds);
 
+/** The same transport, as slow as TAPEDECK_TEST_LINK says, for tests; itself where that is not
+ * set. (slow.c) */
+const TdTransport *td__transport_slow (const TdTransport *transport);
 /** A process alone. (alone.c) */
 extern const TdTransport td__transport_alone;
 /** MPI; NULL: *why.  Looks once. (module.c) */

@@ -51,6 +51,25 @@ raw_of (TdRecorder *r, const TdWait *wait)
   return raw;
 }
 
+/* Of an iteration, as the update is that takes it. */
+static void
+put_behind (TdRecorder *r, const TdWait *wait)
+{
+  TdRawWait raw = raw_of (r, wait);
+
+  td__recorder_ensure_iteration (r);
+  raw.start = wait->behind[0];
+  raw.end = wait->behind[1];
+  raw.wait.flags |= TD_TAPE_COLLECTIVE_BEHIND;
+  put (r, &raw);
+}
+
+uint64_t
+td__recorder_clock (void)
+{
+  return td_ring_ticks ();
+}
+
 void
 td__recorder_wait (TdObserver *o, const TdWait *wait, bool ended)
 {
@@ -59,6 +78,11 @@ td__recorder_wait (TdObserver *o, const TdWait *wait, bool ended)
 
   if (!r->writes)
     return;
+  if (wait->behind[1] != 0)
+    {
+      put_behind (r, wait);
+      return;
+    }
   if (!ended)
     r->wait_began = td_ring_ticks ();
   raw = raw_of (r, wait);
@@ -127,7 +151,8 @@ td__recorder_rank_sum (TdObserver *o, const TdRankSum *sum)
   raw->sum.path = path;
   raw->sum.kind = (uint8_t)sum->kind;
   raw->sum.flags = (uint8_t)((sum->absent ? TD_TAPE_SUM_ABSENT : 0)
-                             | (sum->left_out ? TD_TAPE_SUM_LEFT_OUT : 0));
+                             | (sum->left_out ? TD_TAPE_SUM_LEFT_OUT : 0)
+                             | (sum->half ? TD_TAPE_SUM_HALF : 0));
   raw->sum.n_averaged = (uint32_t)sum->n_averaged;
   td_ring_publish (r->ring, sizeof *raw);
   return true;

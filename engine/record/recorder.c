@@ -734,8 +734,7 @@ td__recorder_resumed (TdRecorder *r)
   if (!r->writes)
     return;
   RECORD (r, TdRawStopped, s, TD_RAW_RESUMED);
-  s->reason = 0;
-  s->site = 0;
+  s->reason = s->site = 0;
   PUBLISH (r, s);
 }
 
@@ -765,6 +764,7 @@ static const TdObserver vtable = {
   .copied = td__recorder_copied,
   .copying = td__recorder_copying,
   .wait = td__recorder_wait,
+  .clock = td__recorder_clock,
   .rank_sum = td__recorder_rank_sum,
   .write = on_write,
   .unchain = on_unchain,

@@ -258,6 +258,7 @@ void td__recorder_time_copied (TdRecorder *r);
 void td__recorder_early_copies (TdRecorder *r);
 /** Write that the program waits for other ranks, and what they are compared by. */
 void td__recorder_wait (TdObserver *o, const struct TdWait *wait, bool ended);
+uint64_t td__recorder_clock (void);
 bool td__recorder_rank_sum (TdObserver *o, const struct TdRankSum *sum);
 /** The same of waits before the iteration that begins. */
 void td__recorder_early_waits (TdRecorder *r);

@@ -95,6 +95,21 @@ is_left_out (const TdRanks *self, const TdSumTable *table)
   return scaled;
 }
 
+/* How many iterations before this one its gradients were made: double buffering. */
+static gint64
+staleness (const TdSumTable *table, guint place)
+{
+  for (guint key = 0; key < table->n; key++)
+    {
+      const TdTapeRankSum *s = td__sum_table_get (table, key, place);
+
+      if (s && key_at (table, key)->kind == TD_TAPE_SUM_NUMBER
+          && strcmp (key_at (table, key)->path, "staleness") == 0)
+        return (gint64)td__rank_sum_number (s);
+    }
+  return 0;
+}
+
 /* The first that went into an update, and the first that did not. */
 static void
 say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
@@ -106,6 +121,7 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
   g_autofree char *names = NULL, *maker = NULL, *when = NULL;
   char *site = NULL;
   gint first = -1;
+  gint64 stale;
   guint n_bad = 0;
   const TdTapeRankSum *s;
   TdRanksFinding *f;
@@ -130,7 +146,8 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
         first = (gint)i;
     }
   s = td__sum_table_get (table, key, (guint)first);
-  maker = dup_maker (self, (guint)first, row->of[first]->number, &site);
+  stale = staleness (table, (guint)first);
+  maker = dup_maker (self, (guint)first, row->of[first]->number - stale, &site);
   names = td__ranks_dup_names (self, bad);
   when = td__ranks_dup_when (row->number, g->last);
   f = td__ranks_add (self, TD_RANKS_NOT_FINITE, left_out ? TD_RANKS_NOTE : TD_RANKS_ERROR,
@@ -139,12 +156,13 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
   f->array = g_strdup (key_at (table, key)->path);
   f->site = site;
   f->sentence = g_strdup_printf (
-      "%s %s %s: the gradient of `%s` has %s NaN or infinite %s before the mean%s%s; %s", names,
-      n_bad < self->n ? "parted" : "went wrong together", when, f->array,
+      "%s %s %s: the gradient of `%s` has %s NaN or infinite %s before the mean%s%s%s; %s",
+      names, n_bad < self->n ? "parted" : "went wrong together", when, f->array,
       td_format_count (count, (gint64)s->n_not_finite),
       td_plural (s->n_not_finite, "element", "elements"),
       n_bad > 1 ? " on the first of them" : "",
-      left_out ? "; loss scaling left this update out" : "", maker);
+      left_out ? "; loss scaling left this update out" : "",
+      stale ? "; it was made in the iteration before" : "", maker);
   if (!left_out)
     f->advice
         = g_strdup ("The mean gives it to all ranks: mend the operation, or clip before it");
@@ -255,7 +273,8 @@ check_mean (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, const TdSu
   allowed = TOLERANCE * t.magnitude / mean->n_averaged + 1e-30;
   if (fabs (mean->sample - expected) <= allowed)
     return;
-  if (is_sent_as_half (row->of[place]) || (t.half && fits_half (mean->sample)))
+  if ((mean->flags & TD_TAPE_SUM_HALF) || is_sent_as_half (row->of[place])
+      || (t.half && fits_half (mean->sample)))
     allowed = HALF_TOLERANCE * t.magnitude + HALF_LEAST * t.n;
   if (fabs (mean->sample - expected) <= allowed)
     return;

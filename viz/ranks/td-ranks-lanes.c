@@ -22,6 +22,7 @@ typedef enum
   LANE_UPDATE,
   LANE_MEETS,
   LANE_SENDS,
+  LANE_BEHIND, /* transfers that nobody waited for */
   LANE_N_KINDS
 } LaneKind;
 
@@ -36,6 +37,8 @@ static const struct
   [LANE_UPDATE] = { "update", "update", TD_ROLE_OPTIMIZER, TD_PATTERN_NONE },
   [LANE_MEETS] = { "waits", "waits for others", TD_ROLE_WARNING, TD_PATTERN_HATCH_UP },
   [LANE_SENDS] = { "transfers", "transfers", TD_ROLE_COMMUNICATION, TD_PATTERN_NONE },
+  [LANE_BEHIND]
+  = { "behind", "transfers behind other work", TD_ROLE_COMMUNICATION, TD_PATTERN_HATCH_UP },
 };
 static const LaneKind kind_of_phase[TD_TAPE_N_PHASES] = {
   [TD_TAPE_PHASE_FORWARD] = LANE_FORWARD,
@@ -113,11 +116,17 @@ take_waits (Lane *lane, const TdRankIteration *it, gint64 offset)
                       .from = (gint64)w->start_ns + offset,
                       .wait = i,
                       .is_open = (w->flags & TD_TAPE_COLLECTIVE_WAITS) != 0 };
+      gboolean behind = (w->flags & TD_TAPE_COLLECTIVE_BEHIND) != 0;
 
       if ((w->flags & TD_TAPE_COLLECTIVE_BEFORE) || w->wait >= TD_TAPE_N_WAITS)
         continue;
       piece.to = piece.from + (gint64)w->duration_ns;
-      lane->sums[piece.kind] += w->duration_ns;
+      if (behind) /* it may have begun in the iteration before */
+        {
+          piece.kind = LANE_BEHIND;
+          piece.from = CLAMP (piece.from, lane->from, piece.to);
+        }
+      lane->sums[piece.kind] += (guint64)(piece.to - piece.from);
       g_array_append_val (lane->pieces, piece);
     }
 }
@@ -254,7 +263,10 @@ add_lane (const Picture *p, guint place)
       tip = dup_tip (p->lanes, place, piece);
       td_scene_mark (p->b, TD_TAG_ROW, 0, place, tip);
       td_scene_add_shape (p->b, TD_PRIM_RECT,
-                          (TdSceneRect){ x, y + (wait ? 22 : 4), end - x, 16 }, 0, &style);
+                          piece->kind == LANE_BEHIND
+                              ? (TdSceneRect){ x, y + 38, end - x, 4 }
+                              : (TdSceneRect){ x, y + (wait ? 22 : 4), end - x, 16 },
+                          0, &style);
       td_scene_unmark (p->b);
     }
 }

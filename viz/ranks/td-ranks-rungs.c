@@ -376,6 +376,8 @@ td__ranks_take_waits (TdRanks *self, guint place, const TdRankIteration *it)
       if (w->wait >= TD_TAPE_N_WAITS)
         continue;
       self->n_waits[w->wait]++;
+      if (w->flags & TD_TAPE_COLLECTIVE_BEHIND) /* nobody waited */
+        continue;
       if (!tape->has_last)
         tape->first_wait_ns = w->start_ns;
       tape->last_wait_ns = w->start_ns + w->duration_ns;
@@ -414,7 +416,8 @@ td__ranks_rungs_of (TdRanks *self, const TdRankRow *row)
         const TdTapeCollective *w = &row->of[i]->waits[k];
         TdRung wanted = { .comm = w->comm, .seq = w->seq }, *rung;
 
-        if (is_letter (w) || w->wait >= TD_TAPE_N_WAITS)
+        if (is_letter (w) || w->wait >= TD_TAPE_N_WAITS
+            || (w->flags & TD_TAPE_COLLECTIVE_BEHIND))
           continue;
         rung = g_hash_table_lookup (by_call, &wanted);
         if (!rung)

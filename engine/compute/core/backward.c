@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: MIT */
 #include "walk.h"
 #include "host-memory.h"
+#include "walk-watch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -637,6 +638,7 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
   TdPhase saved_phase = e->phase;
   int saved_backprop = e->config.enable_backprop;
   Walk w = { .flags = flags, .targets = xs != NULL, .site = site };
+  const struct TdWalkWatch *watch = NULL;
   TdStatus status = td__check_thread ("td_backward");
 
   if (status != TD_OK || (status = check_roots (ys, n_y, site)) != TD_OK
@@ -669,6 +671,11 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
       w.hooks = e->hooks;
       w.links = w.hooks->backward_begin ();
     }
+  if (TD_UNLIKELY (e->walk_watch != NULL) && xs == NULL && !(flags & TD_DOUBLE_BACKPROP))
+    {
+      watch = e->walk_watch;
+      watch->begins ();
+    }
   for (int i = 0; i < n_y && status == TD_OK; i++)
     status = seed (&w, ys[i], gys != NULL ? gys[i] : NULL);
   for (int i = 0; i < n_y && status == TD_OK; i++)
@@ -678,6 +685,8 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
       TdOp *op = td__walk_pop (&w);
 
       status = step (&w, op);
+      if (TD_UNLIKELY (watch != NULL) && status == TD_OK)
+        watch->steps (op);
       td__op_unref (op);
     }
   if (TD_UNLIKELY (w.mixed != NULL) && status == TD_OK)
@@ -690,6 +699,8 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
     gxs[i]
         = status == TD_OK && xs[i]->node->acc != NULL ? td__scope_add (xs[i]->node->acc) : NULL;
   clean_up (&w);
+  if (TD_UNLIKELY (watch != NULL))
+    watch->ends (status);
   if (TD_UNLIKELY (e->traces != NULL))
     e->trace_table->backward_end (status);
   if (e->observer != NULL)

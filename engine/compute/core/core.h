@@ -235,6 +235,7 @@ typedef struct TdEngine
   int static_verify;  /**< every so many calls of each; 0: as the functions say; -1: never */
   uint64_t state_generation; /**< bumped when a link's recurrent state is set or dropped */
   uint64_t state_reads;      /**< and when somebody asked for one */
+  const struct TdWalkWatch *walk_watch; /**< who looks on while a backward runs, or NULL */
 } TdEngine;
 
 extern TdEngine td__engine;

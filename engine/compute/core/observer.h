@@ -136,6 +136,8 @@ struct TdObserver
   void (*static_entry) (TdObserver *o, const TdStaticEntry *entry);
   /** Optional: the program waits for other ranks, or does so no more (rank-notes.h). */
   void (*wait) (TdObserver *o, const struct TdWait *wait, bool ended);
+  /** Beside wait: the clock of TdWait.behind. */
+  uint64_t (*clock) (void);
   /** Optional: what ranks are compared by; NULL: are such sums wanted? */
   bool (*rank_sum) (TdObserver *o, const struct TdRankSum *sum);
   /** Optional: whether each operation has to run between its two call-backs, and not in a CUDA

@@ -30,6 +30,9 @@ typedef struct TdWait
   TdWaitKind kind;
   bool whole;  /**< of all ranks that were started */
   bool failed; /**< when it ends: ranks differ, or one could not take part */
+  /** Of one that ran behind other work, and is told of when it has ended: its begin and end by
+   * the observer's clock; else zeros. */
+  uint64_t behind[2];
 } TdWait;
 
 /** What a sum is of.  The tape has the same numbers. */
@@ -54,6 +57,7 @@ typedef struct TdRankSum
   uint64_t at, size;   /**< elements */
   uint64_t not_finite; /**< NaN and infinite elements */
   int n_averaged;      /**< MEAN: the ranks that it is of */
+  bool half;           /**< and: it came as 16 bits a number */
   bool absent;         /**< this rank has no such gradient, or */
   bool left_out;       /**< it has one, which is of other weights than rank 0's */
 } TdRankSum;

@@ -6,9 +6,7 @@
  * Waiting for the others gives the processor away, so that more ranks than processors get on.
  *
  * SPDX-License-Identifier: MIT */
-#include "../transport.h"
-
-#include <mpi.h>
+#include "wire.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -20,32 +18,15 @@
 
 enum
 {
-  PIECE = 1 << 30,    /* bytes of one message: MPI counts in int */
   EAGER_TESTS = 4096, /* before a wait begins to sleep */
   TAG = 7
 };
 
-/* A message that is on its way. */
-typedef struct Sent
-{
-  MPI_Request request;
-  void *data;
-  struct Sent *next;
-} Sent;
-
-typedef struct
-{
-  TdWire wire;
-  MPI_Comm comm;
-  MPI_Request meeting;
-  Sent *sent;
-} MpiWire;
-
 static pid_t opened_by;
 static Sent *late; /* of communicators that were closed: till the end */
 
-static bool
-fine (int error, const char *call, char *why)
+bool
+td_mpi_fine (int error, const char *call, char *why)
 {
   char text[MPI_MAX_ERROR_STRING] = "";
   int n = 0;
@@ -78,6 +59,7 @@ finalize (void)
       free (s->data);
       free (s);
     }
+  td_mpi_sums_end ();
 }
 
 /* Another MPI's mpirun starts processes that do not know of each other here. */
@@ -102,8 +84,8 @@ start (char *why)
 {
   int there = 0, ended = 0, level;
 
-  if (!fine (MPI_Initialized (&there), "MPI_Initialized", why)
-      || !fine (MPI_Finalized (&ended), "MPI_Finalized", why))
+  if (!td_mpi_fine (MPI_Initialized (&there), "MPI_Initialized", why)
+      || !td_mpi_fine (MPI_Finalized (&ended), "MPI_Finalized", why))
     return false;
   if (ended)
     {
@@ -111,8 +93,8 @@ start (char *why)
       return false;
     }
   if (!there
-      && !fine (MPI_Init_thread (NULL, NULL, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread",
-                why))
+      && !td_mpi_fine (MPI_Init_thread (NULL, NULL, MPI_THREAD_FUNNELED, &level),
+                       "MPI_Init_thread", why))
     return false;
   if (!there) /* a program that has started MPI itself ends it itself */
     {
@@ -139,9 +121,9 @@ wire_of (MPI_Comm comm, char *why)
   MPI_Comm_set_errhandler (comm, MPI_ERRORS_RETURN);
   MPI_Comm_rank (comm, &w->wire.rank);
   MPI_Comm_size (comm, &w->wire.size);
-  if (!fine (MPI_Comm_split_type (comm, MPI_COMM_TYPE_SHARED, w->wire.rank, MPI_INFO_NULL,
-                                  &machine),
-             "MPI_Comm_split_type", why))
+  if (!td_mpi_fine (MPI_Comm_split_type (comm, MPI_COMM_TYPE_SHARED, w->wire.rank,
+                                         MPI_INFO_NULL, &machine),
+                    "MPI_Comm_split_type", why))
     {
       free (w);
       return NULL;
@@ -156,7 +138,7 @@ mpi_open (char *why)
 {
   MPI_Comm comm;
 
-  return start (why) && fine (MPI_Comm_dup (MPI_COMM_WORLD, &comm), "MPI_Comm_dup", why)
+  return start (why) && td_mpi_fine (MPI_Comm_dup (MPI_COMM_WORLD, &comm), "MPI_Comm_dup", why)
              ? wire_of (comm, why)
              : NULL;
 }
@@ -168,15 +150,15 @@ mpi_split (TdWire *wire, int color, int key, char *why)
   MPI_Comm comm;
 
   *why = '\0';
-  if (!fine (MPI_Comm_split (w->comm, color >= 0 ? color : MPI_UNDEFINED, key, &comm),
-             "MPI_Comm_split", why))
+  if (!td_mpi_fine (MPI_Comm_split (w->comm, color >= 0 ? color : MPI_UNDEFINED, key, &comm),
+                    "MPI_Comm_split", why))
     return NULL;
   return comm != MPI_COMM_NULL ? wire_of (comm, why) : NULL;
 }
 
 /* Wait for a request, and let others have the processor meanwhile. */
-static bool
-wait_for (MPI_Request *request, const char *call, char *why)
+bool
+td_mpi_wait (MPI_Request *request, const char *call, char *why)
 {
   const struct timespec nap = { 0, 50000 };
   int done = 0;
@@ -186,7 +168,7 @@ wait_for (MPI_Request *request, const char *call, char *why)
       const int error = MPI_Test (request, &done, MPI_STATUS_IGNORE);
 
       if (error != MPI_SUCCESS || done)
-        return fine (error, call, why);
+        return td_mpi_fine (error, call, why);
       if (tests < EAGER_TESTS)
         sched_yield ();
       else
@@ -206,7 +188,7 @@ settle (MpiWire *w, bool wait)
       int done = wait;
 
       if (wait)
-        wait_for (&sent->request, "MPI_Test", why);
+        td_mpi_wait (&sent->request, "MPI_Test", why);
       else
         MPI_Test (&sent->request, &done, MPI_STATUS_IGNORE);
       if (!done)
@@ -250,9 +232,9 @@ mpi_meet_begin (TdWire *wire, const void *mine, void *all, size_t bytes, char *w
 {
   MpiWire *w = (MpiWire *)wire;
 
-  return fine (MPI_Iallgather (mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, w->comm,
-                               &w->meeting),
-               "MPI_Iallgather", why);
+  return td_mpi_fine (MPI_Iallgather (mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
+                                      w->comm, &w->meeting),
+                      "MPI_Iallgather", why);
 }
 
 static bool
@@ -260,7 +242,7 @@ mpi_meet_end (TdWire *wire, char *why)
 {
   MpiWire *w = (MpiWire *)wire;
 
-  return wait_for (&w->meeting, "MPI_Iallgather", why);
+  return td_mpi_wait (&w->meeting, "MPI_Iallgather", why);
 }
 
 static bool
@@ -269,33 +251,10 @@ mpi_bcast (TdWire *wire, void *data, size_t bytes, int root, char *why)
   MpiWire *w = (MpiWire *)wire;
 
   for (size_t at = 0; at < bytes; at += PIECE)
-    if (!fine (MPI_Bcast ((char *)data + at, (int)(bytes - at < PIECE ? bytes - at : PIECE),
-                          MPI_BYTE, root, w->comm),
-               "MPI_Bcast", why))
-      return false;
-  return true;
-}
-
-static bool
-mpi_sum (TdWire *wire, void *data, int64_t n, TdWireKind kind, char *why)
-{
-  const struct
-  {
-    MPI_Datatype type;
-    size_t bytes;
-  } kinds[] = { [TD_WIRE_F32] = { MPI_FLOAT, 4 },
-                [TD_WIRE_F64] = { MPI_DOUBLE, 8 },
-                [TD_WIRE_I32] = { MPI_INT32_T, 4 },
-                [TD_WIRE_I64] = { MPI_INT64_T, 8 },
-                [TD_WIRE_U8] = { MPI_UINT8_T, 1 } };
-  const int64_t piece = PIECE / 8;
-  MpiWire *w = (MpiWire *)wire;
-
-  for (int64_t at = 0; at < n; at += piece)
-    if (!fine (MPI_Allreduce (MPI_IN_PLACE, (char *)data + (size_t)at * kinds[kind].bytes,
-                              (int)(n - at < piece ? n - at : piece), kinds[kind].type, MPI_SUM,
-                              w->comm),
-               "MPI_Allreduce", why))
+    if (!td_mpi_fine (MPI_Bcast ((char *)data + at,
+                                 (int)(bytes - at < PIECE ? bytes - at : PIECE), MPI_BYTE, root,
+                                 w->comm),
+                      "MPI_Bcast", why))
       return false;
   return true;
 }
@@ -306,8 +265,9 @@ mpi_gather (TdWire *wire, const void *in, void *all, size_t bytes, char *why)
   MpiWire *w = (MpiWire *)wire;
 
   if (bytes <= INT_MAX)
-    return fine (MPI_Allgather (in, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, w->comm),
-                 "MPI_Allgather", why);
+    return td_mpi_fine (
+        MPI_Allgather (in, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, w->comm),
+        "MPI_Allgather", why);
   memcpy ((char *)all + (size_t)wire->rank * bytes, in, bytes);
   for (int r = 0; r < wire->size; r++)
     if (!mpi_bcast (wire, (char *)all + (size_t)r * bytes, bytes, r, why))
@@ -326,8 +286,9 @@ mpi_exchange (TdWire *wire, const void *in, void *out, size_t bytes, char *why)
                 INT_MAX);
       return false;
     }
-  return fine (MPI_Alltoall (in, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE, w->comm),
-               "MPI_Alltoall", why);
+  return td_mpi_fine (
+      MPI_Alltoall (in, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE, w->comm),
+      "MPI_Alltoall", why);
 }
 
 static void
@@ -361,8 +322,8 @@ mpi_send (TdWire *wire, const void *data, size_t bytes, int to, char *why)
         }
       memcpy (copy, (const char *)data + at, n);
       *s = (Sent){ .data = copy, .next = w->sent, .request = MPI_REQUEST_NULL };
-      sent = fine (MPI_Isend (copy, (int)n, MPI_BYTE, to, TAG, w->comm, &s->request),
-                   "MPI_Isend", why);
+      sent = td_mpi_fine (MPI_Isend (copy, (int)n, MPI_BYTE, to, TAG, w->comm, &s->request),
+                          "MPI_Isend", why);
       w->sent = s; /* one that failed is settled at once */
     }
   return sent;
@@ -377,10 +338,11 @@ mpi_receive (TdWire *wire, void *data, size_t bytes, int from, char *why)
     {
       MPI_Request request;
 
-      if (!fine (MPI_Irecv ((char *)data + at, (int)(bytes - at < PIECE ? bytes - at : PIECE),
-                            MPI_BYTE, from, TAG, w->comm, &request),
-                 "MPI_Irecv", why)
-          || !wait_for (&request, "MPI_Irecv", why))
+      if (!td_mpi_fine (MPI_Irecv ((char *)data + at,
+                                   (int)(bytes - at < PIECE ? bytes - at : PIECE), MPI_BYTE,
+                                   from, TAG, w->comm, &request),
+                        "MPI_Irecv", why)
+          || !td_mpi_wait (&request, "MPI_Irecv", why))
         return false;
     }
   return true;
@@ -394,7 +356,11 @@ static const TdTransport transport = { .abi = TD_TRANSPORT_ABI,
                                        .meet_begin = mpi_meet_begin,
                                        .meet_end = mpi_meet_end,
                                        .bcast = mpi_bcast,
-                                       .sum = mpi_sum,
+                                       .sum = td_mpi_sum,
+                                       .sum_begin = td_mpi_sum_begin,
+                                       .sum_test = td_mpi_sum_test,
+                                       .sum_end = td_mpi_sum_end,
+                                       .sum_drop = td_mpi_sum_drop,
                                        .gather = mpi_gather,
                                        .exchange = mpi_exchange,
                                        .abort = mpi_abort,
@@ -402,10 +368,12 @@ static const TdTransport transport = { .abi = TD_TRANSPORT_ABI,
                                        .receive = mpi_receive };
 
 /** The module's table. */
-__attribute__ ((visibility ("default"))) const TdTransport *td_transport (void);
+__attribute__ ((visibility ("default"))) const TdTransport *
+td_transport (const TdWireAdds *adds);
 
 const TdTransport *
-td_transport (void)
+td_transport (const TdWireAdds *adds)
 {
+  td_mpi_sums_add_by (adds);
   return &transport;
 }

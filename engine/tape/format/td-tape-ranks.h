@@ -16,6 +16,10 @@
  * each communicator; `seq` counts its calls from 1, and letters, SEND and RECEIVE, of each pair
  * of ranks and direction by themselves.  An element is written when the wait begins
  * and completed when it ends; one with the flag WAITS never ended, and has no duration.
+ * One with the flag BEHIND is no wait: these bytes were on their way while the program did
+ * something else, from their start, which may lie before the iteration, to when it saw that
+ * they had come.  It is written at the update that takes them; what was waited for there is an
+ * element of its own, of no bytes.
  * `event` is the event that was next, or that of the operation itself.  Times count from the
  * tape's time 0, so that the clocks of two tapes can be held against each other: nobody leaves
  * a meeting before all have come.  What happened while no iteration was recorded belongs to the
@@ -29,6 +33,8 @@
  * is the array's name in the optimizer, "l1/W", "l1/W/m".  `sample` is element `at` of a
  * gradient, the same element on all ranks, so that a mean can be held against what it is of.
  * Sums of gradients of half precision are of float32, to which they are widened to be added.
+ * With double buffering gradients stand beside their mean, in the iteration after that which
+ * made them; the number "staleness" is 1 then.
  *
  * Programs without ranks have neither, nor have tapes of earlier recorders. */
 
@@ -49,7 +55,8 @@ enum
   TD_TAPE_COLLECTIVE_BEFORE = 1 << 0, /* the iteration */
   TD_TAPE_COLLECTIVE_WAITS = 1 << 1,  /* it never ended */
   TD_TAPE_COLLECTIVE_FAILED = 1 << 2, /* ranks differ, or one of them could not take part */
-  TD_TAPE_COLLECTIVE_WHOLE = 1 << 3   /* of all ranks that were started */
+  TD_TAPE_COLLECTIVE_WHOLE = 1 << 3,  /* of all ranks that were started */
+  TD_TAPE_COLLECTIVE_BEHIND = 1 << 4  /* nobody waited: it ran behind other work */
 };
 
 /** COLLECTIVES: one time that this rank waited for others. */
@@ -83,8 +90,9 @@ typedef enum
 
 enum
 {
-  TD_TAPE_SUM_ABSENT = 1 << 0,  /* this rank has no such gradient */
-  TD_TAPE_SUM_LEFT_OUT = 1 << 1 /* and: it has one, of weights that were not rank 0's yet */
+  TD_TAPE_SUM_ABSENT = 1 << 0,   /* this rank has no such gradient */
+  TD_TAPE_SUM_LEFT_OUT = 1 << 1, /* and: it has one, of weights that were not rank 0's yet */
+  TD_TAPE_SUM_HALF = 1 << 2      /* MEAN: of gradients that were sent as 16 bits a number */
 };
 
 /** RANK_SUMS: one array, or number. */

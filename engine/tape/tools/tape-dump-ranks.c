@@ -40,6 +40,7 @@ put_collective_json (TapeDump *d, uint64_t iteration, const TdTapeCollective *c)
   td__json_member_bool (json, "before", c->flags & TD_TAPE_COLLECTIVE_BEFORE);
   td__json_member_bool (json, "failed", c->flags & TD_TAPE_COLLECTIVE_FAILED);
   td__json_member_bool (json, "whole", c->flags & TD_TAPE_COLLECTIVE_WHOLE);
+  td__json_member_bool (json, "behind", c->flags & TD_TAPE_COLLECTIVE_BEHIND);
   td__json_member_string (json, "site", site);
   td__tape_end_record (d);
 }
@@ -67,6 +68,8 @@ put_collective_text (const TapeDump *d, const TdTapeCollective *c)
     fputs (" before the iteration", d->out);
   if (c->flags & TD_TAPE_COLLECTIVE_FAILED)
     fputs (" failed", d->out);
+  if (c->flags & TD_TAPE_COLLECTIVE_BEHIND)
+    fputs (" behind other work", d->out);
   fputc ('\n', d->out);
 }
 
@@ -93,7 +96,10 @@ put_sum_json (TapeDump *d, uint64_t iteration, const TdTapeRankSum *s)
       td__json_member_double (json, "sample", s->sample);
     }
   if (s->kind == TD_TAPE_SUM_MEAN)
-    td__json_member_uint (json, "averaged", s->n_averaged);
+    {
+      td__json_member_uint (json, "averaged", s->n_averaged);
+      td__json_member_bool (json, "half", s->flags & TD_TAPE_SUM_HALF);
+    }
   td__tape_end_record (d);
 }
 
@@ -114,6 +120,8 @@ put_sum_text (const TapeDump *d, const TdTapeRankSum *s)
   if (s->kind == TD_TAPE_SUM_MEAN)
     fprintf (d->out, ", mean of %u %s", s->n_averaged,
              td_plural (s->n_averaged, "rank", "ranks"));
+  if (s->flags & TD_TAPE_SUM_HALF)
+    fputs (", sent as 16 bits", d->out);
   fputc ('\n', d->out);
 }
 

@@ -244,8 +244,14 @@ update_all (TdOpt *opt, const TdSite *site)
   TdStatus status = td__opt_look_again (opt, site);
   bool safe = true, repeats;
 
+  opt->nothing_yet = false;
   if (opt->share != NULL)
     status = opt->share->gradients (opt, status, site);
+  if (opt->nothing_yet && status == TD_OK)
+    {
+      opt->share->updated (opt, status, site);
+      return status;
+    }
   repeats = status == TD_OK && td__opt_repeat_begin (opt);
   for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
     status = td__opt_slot_begin (opt, &opt->slots[i], site);

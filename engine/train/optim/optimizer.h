@@ -136,6 +136,7 @@ struct TdOpt
   TdDevice *repeats_on;
   const TdOptShare *share; /**< NULL: a process's own optimizer */
   void *shared;            /**< what share keeps */
+  bool nothing_yet;        /**< by which share would have this update made: it is left out */
   bool inert;
 };
 

@@ -1,0 +1,357 @@
+/* Packing, sending and unpacking of buckets: see buckets.h.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "buckets.h"
+#include "host-memory.h"
+
+#include "compute/core/copies.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the layout --- */
+
+static TdVar *
+array_of (const TdCommon *common, int i)
+{
+  return common->of[i].param->var;
+}
+
+static bool
+is_double (const TdVar *v)
+{
+  return v->node->dtype == TD_F64;
+}
+
+/* Numbers of an array that has a gradient at all; TD_PARAM_TRAINED ones are of floating point.
+ */
+static int64_t
+size_of (const TdVar *v)
+{
+  return v != NULL && v->node->device->computes ? td__size (&v->node->shape) : 0;
+}
+
+/* The bucket that ends before array `end`. */
+static TdBucket
+bucket_before (const TdCommon *common, const TdMean *how, int end)
+{
+  TdBucket b = { .first = end, .end = end, .dtype = TD_F32 };
+
+  while (b.first > 0)
+    {
+      const TdVar *v = array_of (common, b.first - 1);
+      const int64_t n = size_of (v);
+      const TdDtype dtype = n > 0 && is_double (v) ? TD_F64 : TD_F32;
+
+      if (n > 0 && b.n > 0 && (dtype != b.dtype || b.n + n > how->bucket))
+        break;
+      if (n > 0)
+        b.dtype = dtype;
+      b.n += n;
+      b.first--;
+    }
+  b.sent_as = how->sent_as == TD_F32 ? b.dtype : how->sent_as;
+  return b;
+}
+
+TdBucket *
+td__buckets_of (const TdCommon *common, const TdMean *how, int *n)
+{
+  TdBucket *buckets = NULL;
+
+  *n = 0;
+  for (int end = common->n; end > 0; end = buckets[*n - 1].first)
+    {
+      buckets = td__xrealloc (buckets, (size_t)(*n + 1) * sizeof *buckets);
+      buckets[*n] = bucket_before (common, how, end);
+      ++*n;
+    }
+  return buckets;
+}
+
+static int64_t
+count (const TdBucket *b)
+{
+  return b->n + b->end - b->first + 1;
+}
+
+static size_t
+number_bytes (const TdBucket *b)
+{
+  return td__dtype_sizes[b->dtype];
+}
+
+size_t
+td__bucket_bytes (const TdBucket *b)
+{
+  return (size_t)count (b) * td__dtype_sizes[b->sent_as];
+}
+
+/* The place of array i. */
+static char *
+place_of (const TdBucket *b, const TdCommon *common, int i)
+{
+  int64_t before = 0;
+
+  for (int k = b->first; k < i; k++)
+    before += size_of (array_of (common, k));
+  return b->numbers + (size_t)before * number_bytes (b);
+}
+
+/* Number i of those behind the gradients. */
+static double
+behind (const TdBucket *b, int i)
+{
+  const char *at = b->numbers + (size_t)(b->n + i) * number_bytes (b);
+  double d;
+  float f;
+
+  if (b->dtype == TD_F64)
+    {
+      memcpy (&d, at, sizeof d);
+      return d;
+    }
+  memcpy (&f, at, sizeof f);
+  return (double)f;
+}
+
+static void
+set_behind (const TdBucket *b, int i, double number)
+{
+  char *at = b->numbers + (size_t)(b->n + i) * number_bytes (b);
+  const float f = (float)number;
+
+  if (b->dtype == TD_F64)
+    memcpy (at, &number, sizeof number);
+  else
+    memcpy (at, &f, sizeof f);
+}
+
+void
+td__bucket_open (TdBucket *b, bool told)
+{
+  b->numbers = td__xcalloc ((size_t)count (b), number_bytes (b));
+  b->sent = b->sent_as == b->dtype ? b->numbers : td__xcalloc (1, td__bucket_bytes (b));
+  b->told = told ? td__xcalloc ((size_t)(b->end - b->first) + 1, sizeof *b->told) : NULL;
+}
+
+void
+td__bucket_close (TdBucket *b, const TdTransport *transport)
+{
+  if (b->sent != b->numbers)
+    free (b->numbers);
+  if (b->sum != NULL)
+    transport->sum_drop (b->sum, b->sent);
+  else
+    free (b->sent);
+  free (b->told);
+  b->numbers = b->sent = NULL;
+  b->told = NULL;
+  b->sum = NULL;
+}
+
+/* --- in and out --- */
+
+/* Copy between a gradient and its place; half precision lies there as float. */
+static TdStatus
+copy (const TdVar *g, char *place, bool pack, const TdSite *site)
+{
+  TdDevice *host = td__device_at (0);
+  const TdNode *n = g->node;
+  const TdDtype dtype = (TdDtype)n->dtype;
+  TdShape shape = n->shape;
+  TdTensor wide = { place, &shape, td__size (&shape), TD_F32 }, half = wide;
+  TdStatus status;
+
+  if (dtype == TD_F32 || dtype == TD_F64)
+    return pack ? td__layout_download (n, g->buffer, place, TD_COPY_OP, site)
+                : td__layout_upload (n, g->buffer, place, TD_COPY_OP, site);
+  half.dtype = dtype;
+  half.data = td__xmalloc ((size_t)half.size * td__dtype_sizes[dtype] + 1);
+  if (pack)
+    {
+      status = td__layout_download (n, g->buffer, half.data, TD_COPY_OP, site);
+      if (status == TD_OK)
+        status = host->ops->cast (host, &half, &wide);
+    }
+  else
+    {
+      status = host->ops->cast (host, &wide, &half);
+      if (status == TD_OK)
+        status = td__layout_upload (n, g->buffer, half.data, TD_COPY_OP, site);
+    }
+  free (half.data);
+  return status;
+}
+
+static bool
+is_finite (const TdBucket *b, const char *place, int64_t n)
+{
+  const double *d = (const double *)(const void *)place;
+  const float *f = (const float *)(const void *)place;
+  bool finite = true;
+
+  for (int64_t i = 0; i < n && b->dtype == TD_F64; i++)
+    finite &= isfinite (d[i]) != 0;
+  for (int64_t i = 0; i < n && b->dtype != TD_F64; i++)
+    finite &= isfinite (f[i]) != 0;
+  return finite;
+}
+
+TdStatus
+td__bucket_put (TdBucket *b, const TdCommon *common, int i, const TdVar *gradient,
+                bool left_out, uint64_t turn, const TdSite *site)
+{
+  const int64_t n = size_of (array_of (common, i));
+  char *place = place_of (b, common, i);
+  TdRankSum *told = b->told != NULL && n > 0 ? &b->told[i - b->first] : NULL;
+  TdStatus status;
+
+  if (gradient == NULL || n == 0)
+    {
+      if (told != NULL)
+        *told
+            = (TdRankSum){ .kind = TD_RANK_SUM_GRADIENT, .absent = true, .left_out = left_out };
+      return TD_OK;
+    }
+  status = copy (gradient, place, true, site);
+  set_behind (b, i - b->first, 1);
+  if (b->sent != b->numbers && !is_finite (b, place, n))
+    set_behind (b, b->end - b->first, 1);
+  if (told != NULL)
+    *told = td__sum_of_gradient (TD_RANK_SUM_GRADIENT, place, b->dtype == TD_F64, n, turn);
+  return status;
+}
+
+static const TdWireKind wire_kinds[TD__N_DTYPES] = { [TD_F32] = TD_WIRE_F32,
+                                                     [TD_F64] = TD_WIRE_F64,
+                                                     [TD_F16] = TD_WIRE_F16,
+                                                     [TD_BF16] = TD_WIRE_BF16 };
+
+/* Between numbers and what is sent, where that is not the same array. */
+static bool
+convert (const TdBucket *b, bool narrow)
+{
+  TdDevice *host = td__device_at (0);
+  TdShape shape = TD_SHAPE (count (b));
+  const TdTensor wide = { b->numbers, &shape, count (b), b->dtype };
+  const TdTensor thin = { b->sent, &shape, count (b), b->sent_as };
+  TdTensor to = narrow ? thin : wide;
+
+  return b->sent == b->numbers || host->ops->cast (host, narrow ? &wide : &thin, &to) == TD_OK;
+}
+
+bool
+td__bucket_send (TdBucket *b, TdComm *comm, TdWire *wire, char *why)
+{
+  if (!convert (b, true))
+    return false;
+  b->sum = comm->transport->sum_begin (wire, b->sent, count (b), wire_kinds[b->sent_as], why);
+  return b->sum != NULL;
+}
+
+bool
+td__bucket_receive (TdBucket *b, const TdComm *comm, char *why)
+{
+  TdWireSum *sum = b->sum;
+
+  b->sum = NULL;
+  return comm->transport->sum_end (sum, why) && convert (b, false);
+}
+
+/* The gradient to write to: the one that is there, unless somebody else has its array. */
+static TdVar *
+gradient_to_fill (TdVar *v, const TdSite *site)
+{
+  TdVar *g = v->grad;
+  uint16_t scaled_by = g != NULL ? g->scaled_by : 0;
+
+  if (g != NULL && g->node->creator == NULL && g->buffer->refs == 1)
+    return g;
+  g = td__var_leaf ((TdDtype)v->node->dtype, &v->node->shape, v->node->device, TD_MEM_GRADIENT,
+                    site);
+  if (g == NULL)
+    return NULL;
+  td__var_ref (g, TD_HOLD_ENGINE);
+  td__put_grad (v, g);
+  g->scaled_by = scaled_by;
+  td__var_unref (g, TD_HOLD_ENGINE);
+  return g;
+}
+
+static void
+divide (const TdBucket *b, char *place, int64_t n, int by, float factor)
+{
+  double *d = (double *)(void *)place;
+  float *f = (float *)(void *)place;
+
+  for (int64_t i = 0; i < n && b->dtype == TD_F64; i++)
+    d[i] = d[i] / by * (double)factor;
+  for (int64_t i = 0; i < n && b->dtype != TD_F64; i++)
+    f[i] = f[i] / (float)by * factor;
+}
+
+/* All were finite, and the sum is not. */
+static TdStatus
+say_overflow (const TdComm *comm, const TdBucket *b, const char *key, const TdSite *site)
+{
+  return td__fail (TD_ERR_NUMERIC, "td_opt_update", site,
+                   "rank %d of %d: the sum of the gradients of %.200s does not fit %s: send "
+                   "them as %s, or use td_opt_loss_scaling, which leaves such an update out",
+                   comm->rank, comm->size, key, td_dtype_name (b->sent_as),
+                   b->sent_as == TD_F16 ? "bf16" : "f32");
+}
+
+static void
+tell (const TdBucket *b, const TdCommon *common, int i, const char *place, int n_counting,
+      const TdMean *how)
+{
+  TdRankSum sum = b->told[i - b->first];
+  const bool mean = behind (b, i - b->first) > 0;
+
+  sum.path = common->of[i].key;
+  td__tell_sum (&sum);
+  if (!mean)
+    return;
+  sum = td__sum_of_gradient (TD_RANK_SUM_MEAN, place, b->dtype == TD_F64,
+                             size_of (array_of (common, i)), how->turn);
+  sum.path = common->of[i].key;
+  sum.n_averaged = n_counting;
+  sum.half = b->sent != b->numbers;
+  td__tell_sum (&sum);
+}
+
+TdStatus
+td__bucket_take (TdBucket *b, const TdComm *comm, const TdCommon *common, const TdMean *how,
+                 int n_counting, float factor, const TdSite *site)
+{
+  const bool watched = b->sent != b->numbers && behind (b, b->end - b->first) == 0;
+  char *place = b->numbers;
+  TdStatus status = TD_OK;
+
+  for (int i = b->first; i < b->end && status == TD_OK; i++)
+    {
+      TdVar *v = array_of (common, i), *g;
+      const int64_t n = size_of (v);
+
+      if (n == 0)
+        continue;
+      if (behind (b, i - b->first) > 0)
+        {
+          divide (b, place, n, n_counting, factor);
+          if (watched && !how->may_overflow && !is_finite (b, place, n))
+            return say_overflow (comm, b, common->of[i].key, site);
+          g = gradient_to_fill (v, site);
+          status = g != NULL ? copy (g, place, false, site) : td__error_status ();
+          if (g != NULL)
+            td__buffer_written (g->buffer, site);
+        }
+      else if (v->grad != NULL) /* of this rank alone, which does not count */
+        status = td__put_grad (v, NULL);
+      if (b->told != NULL)
+        tell (b, common, i, place, n_counting, how);
+      place += (size_t)n * number_bytes (b);
+    }
+  return status;
+}
