@@ -103,6 +103,12 @@ td_control_server_new (const char *path, TdControlRun *run)
   return s;
 }
 
+const char *
+td_control_server_address (const TdControlServer *s)
+{
+  return s != NULL ? s->path : "";
+}
+
 static void
 drop_client (TdControlServer *s, int i)
 {

@@ -33,6 +33,8 @@ typedef struct
 /** Listen at `path`; NULL: no clients, only the model is listened to.  *Errors*: one line on
  * stderr, and no clients; NULL without memory. */
 TdControlServer *td_control_server_new (const char *path, TdControlRun *run);
+/** Where it listens; "": nowhere.  Borrowed. */
+const char *td_control_server_address (const TdControlServer *s);
 void td_control_server_free (TdControlServer *s);
 
 /** Fill `fds` (at least 40) with what poll must watch; returns how many. */

@@ -60,8 +60,8 @@ enum
 static void
 print_help (void)
 {
-  puts ("Usage: tapedeck [FILE...]           open models (.c, .onnx), programs and tapes in "
-        "the app\n"
+  puts ("Usage: tapedeck [FILE...]           open models (.c, .onnx), programs, tapes and "
+        "folders of ranks in the app\n"
         "       tapedeck COMMAND ...\n");
   for (int i = 0; i < N_COMMANDS; i++)
     printf ("  %-9s %-34s %s\n", commands[i].name, commands[i].arguments, commands[i].summary);

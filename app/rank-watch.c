@@ -20,7 +20,7 @@ own_page (const TdRankWatch *w)
 }
 
 void
-td_rank_watch_open (TdRankWatch *w, const TdSupervisorOptions *o)
+td_rank_watch_open (TdRankWatch *w, const TdSupervisorOptions *o, const char *address)
 {
   char path[4200];
 
@@ -36,6 +36,7 @@ td_rank_watch_open (TdRankWatch *w, const TdSupervisorOptions *o)
   if (w->seen != NULL && td__where_open (&w->where, (int)o->rank, (int)o->n_ranks, true))
     {
       setenv (TD_WHERE_VARIABLE, w->where.path, 1);
+      snprintf (own_page (w)->address, sizeof own_page (w)->address, "%s", address);
       atomic_store (&own_page (w)->supervisor, (int32_t)getpid ());
     }
   else

@@ -16,9 +16,10 @@ typedef struct
   uint32_t *seen; /**< of each rank's findings */
 } TdRankWatch;
 
-/** Begin this rank's page, and name the file in the environment; does nothing where there is
- * one rank only. */
-void td_rank_watch_open (TdRankWatch *w, const TdSupervisorOptions *options);
+/** Begin this rank's page, with the address of its control socket ("": none), and name the file
+ * in the environment; does nothing where there is one rank only. */
+void td_rank_watch_open (TdRankWatch *w, const TdSupervisorOptions *options,
+                         const char *address);
 /** The program runs. */
 void td_rank_watch_begin (TdRankWatch *w, pid_t pid);
 /** Look, unless that was a moment ago.  A rank has said of others that they do not come: its

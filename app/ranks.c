@@ -58,7 +58,7 @@ td_rank_tape (const char *folder, int rank, char *out, unsigned long size)
 void
 td_rank_board (const char *folder, char *out, unsigned long size)
 {
-  snprintf (out, size, "%s/where.ranks", folder);
+  snprintf (out, size, "%s/" TD_WHERE_NAME, folder);
 }
 
 static bool

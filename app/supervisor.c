@@ -496,7 +496,7 @@ td_supervise (const TdSupervisorOptions *options)
       s.run.writer = s.recording.writer;
       s.run.assembler = s.recording.assembler;
       write_head (&s);
-      td_rank_watch_open (&s.ranks, options);
+      td_rank_watch_open (&s.ranks, options, td_control_server_address (s.server));
       if (start_model (&s))
         {
           loop (&s);

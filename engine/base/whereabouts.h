@@ -18,9 +18,12 @@
 #define TD_WHERE_HANG_VARIABLE "TAPEDECK_HANG_AFTER"
 #define TD_WHERE_ON_HANG_VARIABLE "TAPEDECK_ON_HANG"
 
+/** What `tapedeck run -n` calls that file, in the folder of the tapes. */
+#define TD_WHERE_NAME "where.ranks"
+
 enum
 {
-  TD_WHERE_ABI = 1, /* of this layout */
+  TD_WHERE_ABI = 2, /* of this layout */
   TD_WHERE_PAGE = 4096,
   TD_WHERE_LINE = 1600 /* of a text about ranks */
 };
@@ -50,6 +53,7 @@ typedef struct
   _Atomic int32_t supervisor; /* its process; 0: none, or it has written all */
   _Atomic uint32_t running;   /* the operation below; else it has ended */
   char op[128], where[256];
+  char address[108]; /* of its control socket; "": it has none */
 } TdWherePage;
 _Static_assert(sizeof (TdWherePage) <= TD_WHERE_PAGE, "a rank's page is full");
 

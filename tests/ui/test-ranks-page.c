@@ -1,5 +1,7 @@
 /* The Ranks page: what it says of ranks that part, that it leads there, and of one rank.
  * SPDX-License-Identifier: MIT */
+#include <glib/gstdio.h>
+
 #include "planted-ranks.h"
 #include "ui-test.h"
 
@@ -21,6 +23,14 @@ says_parted (gpointer data)
 {
   g_autofree char *text = dump ("findings");
   return strstr (text, "rank 2 parted in iteration 3") != NULL;
+}
+
+static GtkWidget *
+rank_list (void)
+{
+  GtkWidget *list = ui_test_find_named (GTK_WIDGET (ui_test_window ()), "ranks");
+  assert_non_null (list);
+  return list;
 }
 
 /* Open one tape of four, which finds its siblings. */
@@ -84,6 +94,93 @@ ranks__finding_leads_to_its_iteration (void **state)
 }
 
 static void
+ranks__of_a_folder_open_on_their_page (void **state)
+{
+  PlantedRun run = { .plant = part };
+  g_autofree char *folder = g_strdup (planted_write (&run));
+  ui_test_open (folder);
+  ui_test_wait ("the finding", says_parted, NULL); /* without being sent there */
+  assert_non_null (
+      strstr (gtk_window_get_title (GTK_WINDOW (ui_test_window ())), "rank 0 of 4"));
+  assert_true (gtk_widget_get_visible (rank_list ()));
+}
+
+static void
+ranks__of_an_empty_folder_say_so (void **state)
+{
+  const char *folder = td_test_tmp ("nothing");
+  assert_int_equal (g_mkdir (folder, 0700), 0);
+  ui_test_open (folder);
+  assert_string_equal (ui_test_page (), "message");
+  assert_string_equal (ui_test_message_title (), "No Ranks in This Folder");
+}
+
+/* Where the window was it stays: on the iteration, the operation and what is selected. */
+static void
+ranks__take_turns_in_the_window (void **state)
+{
+  open_ranks ();
+  td_session_set_moment (ui_test_session (), 2, 1);
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  guint64 key = td_iteration_get_tape (iteration)->events[1].key;
+  td_iteration_unref (iteration);
+  td_session_select (ui_test_session (), key);
+  ui_test_do ("rank", "2");
+  assert_non_null (
+      strstr (gtk_window_get_title (GTK_WINDOW (ui_test_window ())), "rank 2 of 4"));
+  assert_true (g_str_has_suffix (td_session_get_path (ui_test_session ()), "rank-2.tdtape"));
+  assert_moment (2, 1);
+  guint n;
+  const guint64 *keys = td_session_get_selection (ui_test_session (), &n);
+  assert_int_equal (n, 1);
+  assert_true (keys[0] == key);
+  GtkDropDown *list = GTK_DROP_DOWN (rank_list ());
+  assert_int_equal (gtk_drop_down_get_selected (list), 2);
+  gtk_drop_down_set_selected (list, 3);
+  assert_true (g_str_has_suffix (td_session_get_path (ui_test_session ()), "rank-3.tdtape"));
+  ui_test_do ("next-rank", NULL);
+  assert_true (g_str_has_suffix (td_session_get_path (ui_test_session ()), "rank-0.tdtape"));
+  ui_test_do ("previous-rank", NULL);
+  assert_true (g_str_has_suffix (td_session_get_path (ui_test_session ()), "rank-3.tdtape"));
+}
+
+/* The list says what is on show, not what was asked for. */
+static void
+ranks__without_a_recording_are_not_gone_to (void **state)
+{
+  PlantedRun run = { .plant = part };
+  g_autofree char *folder = g_strdup (planted_write (&run));
+  g_autofree char *gone = g_build_filename (folder, "rank-1.tdtape", NULL);
+  assert_int_equal (g_remove (gone), 0);
+  ui_test_open (folder);
+  ui_test_do ("rank", "1");
+  assert_true (g_str_has_suffix (td_session_get_path (ui_test_session ()), "rank-0.tdtape"));
+  GtkDropDown *list = GTK_DROP_DOWN (rank_list ());
+  assert_int_equal (gtk_drop_down_get_selected (list), 0);
+  ui_test_do ("rank", "7");
+  ui_test_do ("rank", "x");
+  assert_true (g_str_has_suffix (td_session_get_path (ui_test_session ()), "rank-0.tdtape"));
+}
+
+static gboolean
+lists_one (gpointer folder)
+{
+  td_start_page_refresh (ui_test_start_page ());
+  return td_start_page_get_n_recent (ui_test_start_page ()) > 0;
+}
+
+static void
+ranks__are_among_recent_recordings_as_a_folder (void **state)
+{
+  PlantedRun run = { .plant = part };
+  g_autofree char *folder = g_strdup (planted_write (&run));
+  ui_test_open (folder);
+  ui_test_new_window ();
+  ui_test_wait ("the folder among recent recordings", lists_one, folder);
+  ui_test_save_picture ("ranks-recent");
+}
+
+static void
 ranks__of_a_recording_of_one_say_so (void **state)
 {
   ui_test_open_sample (NULL);
@@ -100,6 +197,11 @@ main (int argc, char **argv)
     ui_test (ranks__of_one_tape_are_its_siblings_too),
     ui_test (ranks__shows_the_iteration_at_the_playhead),
     ui_test (ranks__finding_leads_to_its_iteration),
+    ui_test (ranks__of_a_folder_open_on_their_page),
+    ui_test (ranks__of_an_empty_folder_say_so),
+    ui_test (ranks__take_turns_in_the_window),
+    ui_test (ranks__without_a_recording_are_not_gone_to),
+    ui_test (ranks__are_among_recent_recordings_as_a_folder),
     ui_test (ranks__of_a_recording_of_one_say_so),
   };
 

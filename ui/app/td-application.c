@@ -185,6 +185,14 @@ add_filter (GtkFileChooser *chooser, const char *name, const char *const *patter
 }
 
 static void
+show_dialog (TdApplication *self, GtkFileChooserNative *dialog)
+{
+  gtk_native_dialog_set_modal (GTK_NATIVE_DIALOG (dialog), TRUE);
+  g_signal_connect (dialog, "response", G_CALLBACK (open_file_response), self);
+  gtk_native_dialog_show (GTK_NATIVE_DIALOG (dialog));
+}
+
+static void
 show_chooser (TdApplication *self, const char *title, const char *filter,
               const char *const *patterns)
 {
@@ -193,9 +201,7 @@ show_chooser (TdApplication *self, const char *title, const char *filter,
       GTK_FILE_CHOOSER_ACTION_OPEN, "_Open", "_Cancel");
   add_filter (GTK_FILE_CHOOSER (dialog), filter, patterns);
   add_filter (GTK_FILE_CHOOSER (dialog), "All Files", (const char *const[]){ "*", NULL });
-  gtk_native_dialog_set_modal (GTK_NATIVE_DIALOG (dialog), TRUE);
-  g_signal_connect (dialog, "response", G_CALLBACK (open_file_response), self);
-  gtk_native_dialog_show (GTK_NATIVE_DIALOG (dialog));
+  show_dialog (self, dialog);
 }
 
 static void
@@ -204,6 +210,15 @@ app_open (GSimpleAction *action, GVariant *parameter, gpointer self)
   show_chooser (self, "Open Recording", "Recordings, Models, Pictures and Snapshots",
                 (const char *const[]){ "*.tdtape", "*.c", "*.py", "*.onnx", "*.png", "*.pickle",
                                        "*.pkl", NULL });
+}
+
+static void
+app_open_folder (GSimpleAction *action, GVariant *parameter, gpointer self)
+{
+  GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
+      "Open a Folder of Ranks", gtk_application_get_active_window (self),
+      GTK_FILE_CHOOSER_ACTION_SELECT_FOLDER, "_Open", "_Cancel");
+  show_dialog (self, dialog);
 }
 
 static void
@@ -307,6 +322,7 @@ td_application_startup (GApplication *app)
 {
   static const GActionEntry entries[] = {
     { .name = "open", .activate = app_open },
+    { .name = "open-folder", .activate = app_open_folder },
     { .name = "record", .activate = app_record },
     { .name = "help", .activate = app_help },
     { .name = "new-window", .activate = app_new_window },

@@ -5,6 +5,11 @@
 
 #include "ranks/td-ranks-views.h"
 
+/* While the program runs its tapes are read again so often at most, and for this share of the
+ * time. */
+#define LOOK_AGAIN_US (2 * G_USEC_PER_SEC)
+#define LIVE_SHARE 10
+
 /* In the order of the table. */
 typedef enum
 {
@@ -23,14 +28,23 @@ struct _TdRanksPage
   guint fitting;                               /* source that gives them these */
   GCancellable *looking;                       /* NULL: nobody does */
   TdRanks *ranks;                              /* NULL: not read, or not to be had */
-  TdRanksStep *step; /* of the moment; NULL: not read, or not to be had */
-  char *why;         /* what there is instead */
-  gboolean ran;      /* the program, when they were read */
+  TdRanksStep *step;  /* of the moment; NULL: not read, or not to be had */
+  char *why;          /* what there is instead */
+  gboolean ran;       /* the program, when they were read */
+  gint64 began, next; /* microseconds: to read, and when it may be done again */
 };
 
 G_DEFINE_FINAL_TYPE (TdRanksPage, td_ranks_page, TD_TYPE_PAGE)
 
 /* ---- reading all tapes ---- */
+
+static void
+forget_ranks (TdRanksPage *self)
+{
+  g_clear_pointer (&self->step, td_ranks_step_free); /* of these ranks */
+  g_clear_pointer (&self->ranks, td_ranks_free);
+  g_clear_pointer (&self->why, g_free);
+}
 
 static void
 look_in_thread (GTask *task, gpointer source, gpointer path, GCancellable *cancellable)
@@ -58,7 +72,10 @@ on_looked (GObject *object, GAsyncResult *result, gpointer data)
       g_clear_pointer (&ranks, td_ranks_free); /* another recording is open by now */
       return;
     }
+  gint64 now = g_get_monotonic_time ();
   g_clear_object (&self->looking);
+  self->next = now + MAX (LOOK_AGAIN_US, (now - self->began) * LIVE_SHARE);
+  forget_ranks (self);
   self->ranks = ranks;
   self->why = ranks ? NULL : g_strdup (error->message);
   td_page_invalidate (TD_PAGE (self));
@@ -75,6 +92,7 @@ static void
 begin_to_look (TdRanksPage *self)
 {
   self->looking = g_cancellable_new ();
+  self->began = g_get_monotonic_time ();
   self->ran = is_running (TD_PAGE (self));
   g_autoptr (GTask) task = g_task_new (self, self->looking, on_looked, NULL);
   g_task_set_check_cancellable (task, FALSE);
@@ -93,22 +111,21 @@ static void
 forget_session (TdPage *page)
 {
   TdRanksPage *self = TD_RANKS_PAGE (page);
-  forget_moment (page);
   if (self->looking)
     g_cancellable_cancel (self->looking);
   g_clear_object (&self->looking);
-  g_clear_pointer (&self->ranks, td_ranks_free);
-  g_clear_pointer (&self->why, g_free);
+  forget_ranks (self);
 }
 
-/* Their tapes grow while the program runs: what was read then is read again when it has ended.
- */
+/* Their tapes grow while the program runs: what was read then is read again, now and then, and
+ * when it has ended. Until that is done the page shows what it has. */
 static void
 moment_shown (TdPage *page)
 {
   TdRanksPage *self = TD_RANKS_PAGE (page);
-  if ((self->ranks || self->why) && self->ran && !is_running (page))
-    forget_session (page);
+  if ((self->ranks || self->why) && self->ran && !self->looking
+      && (!is_running (page) || g_get_monotonic_time () >= self->next))
+    begin_to_look (self);
 }
 
 /* ---- pictures ---- */

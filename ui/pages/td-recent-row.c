@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ranks/td-rank-files.h"
 #include "td-session.h"
 #include "widgets/td-scene-view.h"
 
@@ -266,8 +267,13 @@ td_recent_row_new (const char *path, GDateTime *modified)
   GtkWidget *row = adw_action_row_new ();
   g_autofree char *title = dup_title (path);
   g_autofree char *folder = g_path_get_dirname (path);
-  goffset bytes = size_of (path);
-  g_autofree char *size = g_format_size ((guint64)bytes);
+  guint n_ranks = 0; /* of a folder the first rank's recording is read */
+  g_autofree char *tape = g_file_test (path, G_FILE_TEST_IS_DIR)
+                              ? td_rank_files_find_first (path, &n_ranks)
+                              : g_strdup (path);
+  goffset bytes = tape ? size_of (tape) : 0;
+  g_autofree char *size
+      = n_ranks ? g_strdup_printf ("%u ranks", n_ranks) : g_format_size ((guint64)bytes);
   g_autofree char *subtitle = g_strdup_printf ("%s · %s", size, folder);
   g_autofree char *valid = g_utf8_make_valid (subtitle, -1);
   g_autofree char *escaped = g_markup_escape_text (valid, -1);
@@ -290,10 +296,10 @@ td_recent_row_new (const char *path, GDateTime *modified)
   gtk_list_box_row_set_activatable (GTK_LIST_BOX_ROW (row), TRUE);
   g_object_set_data_full (G_OBJECT (row), "path", g_strdup (path), g_free);
   g_object_set_data (G_OBJECT (row), "suffix", suffix);
-  if (bytes <= MAX_READ_BYTES)
+  if (tape && bytes <= MAX_READ_BYTES)
     {
       GTask *task = g_task_new (row, NULL, digested, NULL);
-      g_task_set_task_data (task, g_strdup (path), g_free);
+      g_task_set_task_data (task, g_steal_pointer (&tape), g_free);
       g_task_run_in_thread (task, digest_tape);
       g_object_unref (task);
     }

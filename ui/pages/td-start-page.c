@@ -152,6 +152,15 @@ add_examples (TdStartPage *self)
                           gtk_flow_box_get_child_at_index (self->examples, 0) != NULL);
 }
 
+/* A recording, or a folder of them that was opened here. */
+static gboolean
+is_recording (GtkRecentInfo *info, const char *path)
+{
+  return g_str_has_suffix (path, ".tdtape")
+         || (g_str_equal (gtk_recent_info_get_mime_type (info), "inode/directory")
+             && gtk_recent_info_has_application (info, "tapedeck"));
+}
+
 static int
 by_age (gconstpointer a, gconstpointer b)
 {
@@ -189,7 +198,7 @@ td_start_page_refresh (TdStartPage *self)
     {
       GtkRecentInfo *info = item->data;
       g_autofree char *path = g_filename_from_uri (gtk_recent_info_get_uri (info), NULL, NULL);
-      if (!path || !g_str_has_suffix (path, ".tdtape") || !gtk_recent_info_exists (info))
+      if (!path || !is_recording (info, path) || !gtk_recent_info_exists (info))
         continue;
       gtk_list_box_append (self->recent,
                            td_recent_row_new (path, gtk_recent_info_get_modified (info)));

@@ -44,6 +44,8 @@ static const TdKey keys[] = {
   { "win.range-from-here", "Show iterations from here on only", MOVING, "<Alt><Shift>Home <Alt><Shift>KP_Home", "" },
   { "win.range-to-here", "Show iterations up to here only", MOVING, "<Alt><Shift>End <Alt><Shift>KP_End", "" },
   { "win.clear-range", "Show the whole run again", MOVING, "<Alt><Shift>Delete <Alt><Shift>KP_Delete", "" },
+  { "win.next-rank", "Next rank", MOVING, "<Control>period", "" },
+  { "win.previous-rank", "Previous rank", MOVING, "<Control><Shift>period", "" },
   { "win.follow", "Follow the program", MOVING, "<Control>l", "" },
   { "win.expand", "Expand node", GRAPH, "", "plus KP_Add" },
   { "win.collapse", "Collapse node", GRAPH, "", "minus KP_Subtract" },

@@ -32,6 +32,7 @@ new_menu (void)
   } items[] = {
     { 0, "_New Window", "app.new-window" },
     { 0, "_Open…", "app.open" },
+    { 0, "Open _Folder of Ranks…", "app.open-folder" },
     { 0, "_Record a Program…", "app.record" },
     { 1, "_Find…", "win.find" },
     { 1, "Fi_lter Operations…", "win.filter" },
@@ -113,6 +114,7 @@ build_header (TdWindow *self)
   gtk_box_append (GTK_BOX (history),
                   icon_button ("go-next-symbolic", "win.forward", "Forward in history"));
   gtk_box_append (GTK_BOX (self->work_start), history);
+  gtk_box_append (GTK_BOX (self->work_start), td__window_new_rank_list (self));
   adw_header_bar_pack_start (bar, self->work_start);
 
   self->work_end
@@ -208,6 +210,32 @@ start_page_open (GtkWidget *page, GFile *file, TdWindow *self)
   td_window_open (self, file);
 }
 
+/* Files and folders that are dragged onto the window. */
+static gboolean
+dropped (GtkDropTarget *target, const GValue *value, double x, double y, TdWindow *self)
+{
+  GSList *files = gdk_file_list_get_files (g_value_get_boxed (value));
+  if (!files)
+    return FALSE;
+  GFile **all = g_new0 (GFile *, g_slist_length (files));
+  int n = 0;
+  for (GSList *item = files; item; item = item->next)
+    all[n++] = item->data;
+  g_application_open (G_APPLICATION (gtk_window_get_application (GTK_WINDOW (self))), all, n,
+                      "");
+  g_free (all);
+  g_slist_free (files);
+  return TRUE;
+}
+
+static void
+take_drops (TdWindow *self)
+{
+  GtkDropTarget *target = gtk_drop_target_new (GDK_TYPE_FILE_LIST, GDK_ACTION_COPY);
+  g_signal_connect (target, "drop", G_CALLBACK (dropped), self);
+  gtk_widget_add_controller (GTK_WIDGET (self), GTK_EVENT_CONTROLLER (target));
+}
+
 /* What is kept from one window to the next; without a schema nothing is. */
 static void
 bind_settings (TdWindow *self)
@@ -260,6 +288,7 @@ build (TdWindow *self)
   bind_settings (self);
   gtk_widget_set_size_request (GTK_WIDGET (self), MIN_WIDTH, MIN_HEIGHT);
   g_signal_connect (self, "close-request", G_CALLBACK (td__window_ask_to_close), NULL);
+  take_drops (self);
   td__window_look_on (self);
   page_changed (self);
   td__window_update_actions (self);

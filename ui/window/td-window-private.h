@@ -58,6 +58,8 @@ struct _TdWindow
   TdWorkspace *workspace;
   GtkWidget *open_button, *work_start, *work_end, *find_button, *perspectives, *live_mark;
   GtkProgressBar *progress;
+  GtkDropDown *ranks; /* hidden where there is one */
+  gboolean filling_ranks;
 
   const TdWindowAction *actions; /* the table, once it is filled */
   guint n_actions;
@@ -197,6 +199,9 @@ void td__run_break_when (TdWindow *self, const char *parameter);
 void td__run_copy_link (TdWindow *self, const char *parameter);
 void td__run_go_to_place (TdWindow *self, const char *parameter);
 void td__run_save_copy (TdWindow *self, const char *parameter);
+void td__run_rank (TdWindow *self, const char *parameter);
+void td__run_next_rank (TdWindow *self, const char *parameter);
+void td__run_previous_rank (TdWindow *self, const char *parameter);
 void td__run_attach (TdWindow *self, const char *parameter);
 void td__run_detach (TdWindow *self, const char *parameter);
 
@@ -250,6 +255,16 @@ void td__window_look_inside (TdInsidePage *page, int k, guint token, TdWindow *s
 
 /** Open a recording and show it. FALSE: it cannot be read, which the message page then says. */
 gboolean td__window_open_tape (TdWindow *self, const char *path);
+
+/** Open a folder of recordings of ranks, on the first of them and the page that compares them.
+ * FALSE: there are none, which the message page then says. */
+gboolean td__window_open_ranks (TdWindow *self, const char *folder);
+/** Return which rank the recording on show is of, and how many there were; 0: no recording. */
+guint td__window_get_rank (TdWindow *self);
+guint td__window_get_n_ranks (TdWindow *self);
+/** Make the list of ranks of the header bar; show in it what is on show. */
+GtkWidget *td__window_new_rank_list (TdWindow *self);
+void td__window_update_rank_list (TdWindow *self);
 
 /** Copy the recording to `path` in a thread; a line says how that went. */
 void td__window_save_copy (TdWindow *self, const char *path);

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "pages/td-picture-page.h"
 #include "pages/td-record-page.h"
 #include "live/td-runs.h"
 #include "settings/td-settings.h"
@@ -356,73 +355,6 @@ td_window_set_launch (TdWindow *self, const char *const *environment, const char
   self->launch_env = g_strdupv ((char **)environment);
   g_free (self->launch_dir);
   self->launch_dir = g_strdup (directory);
-}
-
-/* A model is C text, a PyTorch script, an ONNX file or something that can be executed;
- * everything else must be a recording. */
-static gboolean
-is_program (const char *path)
-{
-  return g_str_has_suffix (path, ".c") || td_runner_is_script (path)
-         || td_runner_is_model (path)
-         || (!g_str_has_suffix (path, ".tdtape")
-             && g_file_test (path, G_FILE_TEST_IS_EXECUTABLE)
-             && g_file_test (path, G_FILE_TEST_IS_REGULAR));
-}
-
-static void
-show_picture (TdWindow *self, const char *path)
-{
-  g_autoptr (GError) error = NULL;
-  if (!self->picture_page)
-    {
-      self->picture_page = td_picture_page_new ();
-      gtk_stack_add_named (self->pages, self->picture_page, "picture");
-    }
-  if (!td_picture_page_load (TD_PICTURE_PAGE (self->picture_page), path, &error))
-    {
-      td_window_show_message (self, "dialog-error-symbolic", "This Picture Cannot Be Shown",
-                              error->message, NULL);
-      return;
-    }
-  gtk_stack_set_visible_child (self->pages, self->picture_page);
-  td__window_update_title (self);
-}
-
-/* A memory snapshot of PyTorch is made into a tape in the user's cache. */
-static gboolean
-open_recording (TdWindow *self, const char *path)
-{
-  g_autoptr (GError) error = NULL;
-  g_autofree char *tape = td_session_dup_tape (path, &error);
-  if (tape)
-    return td__window_open_tape (self, tape);
-  td_window_show_message (self, "dialog-warning-symbolic", "This Snapshot Cannot Be Read",
-                          error->message, error->message);
-  return FALSE;
-}
-
-void
-td_window_open (TdWindow *self, GFile *file)
-{
-  g_autofree char *path = g_file_get_path (file);
-  if (!path)
-    {
-      td_window_show_message (self, "dialog-error-symbolic", "Not a Local File",
-                              "Recordings and models are opened from local folders.", NULL);
-      return;
-    }
-  if (!g_file_test (path, G_FILE_TEST_EXISTS))
-    {
-      g_autofree char *text = g_strdup_printf ("%s does not exist.", path);
-      td_window_show_message (self, "dialog-error-symbolic", "No Such File", text, NULL);
-    }
-  else if (td_picture_page_takes (path))
-    show_picture (self, path);
-  else if (is_program (path))
-    run_model (self, path, NULL);
-  else if (open_recording (self, path))
-    td__window_remember (file);
 }
 
 void

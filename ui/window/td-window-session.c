@@ -180,6 +180,7 @@ set_session (TdWindow *self, TdSession *session)
   g_signal_connect_swapped (session, "history-changed", G_CALLBACK (td__window_update_actions),
                             self);
   self->last_state = TD_PROGRAM_RUNNING;
+  td__window_update_rank_list (self);
   moment_changed (self);
   selection_changed (self);
   head_changed (self);

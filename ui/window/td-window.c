@@ -117,7 +117,9 @@ td__window_remember (GFile *file)
   g_autofree char *uri = g_file_get_uri (file);
   g_autofree char *app = g_strdup ("tapedeck");
   g_autofree char *command = g_strdup ("tapedeck %f");
-  g_autofree char *mime = g_strdup ("application/vnd.tapedeck.tape");
+  gboolean is_folder = g_file_query_file_type (file, 0, NULL) == G_FILE_TYPE_DIRECTORY;
+  g_autofree char *mime
+      = g_strdup (is_folder ? "inode/directory" : "application/vnd.tapedeck.tape");
   GtkRecentData data = { .mime_type = mime, .app_name = app, .app_exec = command };
   gtk_recent_manager_add_full (gtk_recent_manager_get_default (), uri, &data);
 }
@@ -194,7 +196,13 @@ td__window_update_title (TdWindow *self)
   g_autofree char *subtitle
       = devices ? g_strdup_printf ("%s · %s", where, devices) : g_strdup (where);
   g_clear_pointer (&iteration, td_iteration_unref);
-  g_autofree char *valid = g_utf8_make_valid (name, -1);
+  guint n_ranks = td_tape_reader_header (td_session_get_reader (self->session))->n_ranks;
+  g_autofree char *of_rank
+      = n_ranks > 1 ? g_strdup_printf (
+            "%s · rank %u of %u", name,
+            td_tape_reader_header (td_session_get_reader (self->session))->rank, n_ranks)
+                    : g_strdup (name);
+  g_autofree char *valid = g_utf8_make_valid (of_rank, -1);
   adw_window_title_set_title (self->title, valid);
   adw_window_title_set_subtitle (self->title, subtitle);
   gtk_window_set_title (GTK_WINDOW (self), valid);

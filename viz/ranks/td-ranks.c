@@ -1,5 +1,5 @@
 /*
- * Opening the tapes of a run: which files they are, and that they are of one run.
+ * Opening the tapes of a run, if they are of one run, and the scan over them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,10 +7,10 @@
 
 #include <gio/gio.h>
 
+#include "td-rank-files.h"
 #include "td-ranks-private.h"
 #include "td-session.h"
 
-#define SUFFIX ".tdtape"
 #define MOST_RANKS 65536 /* more are a mistake on a tape */
 
 static void
@@ -57,76 +57,6 @@ td_ranks_free (TdRanks *self)
   g_array_unref (self->findings);
   g_string_chunk_free (self->chunk);
   g_free (self);
-}
-
-/* ---- which files ---- */
-
-static int
-by_text (gconstpointer a, gconstpointer b)
-{
-  return strcmp (*(char *const *)a, *(char *const *)b);
-}
-
-/* All tapes of a folder, or those whose names begin and end so with a number between. */
-static GPtrArray *
-list_folder (const char *folder, const char *begin, const char *end, GError **error)
-{
-  g_autoptr (GDir) dir = g_dir_open (folder, 0, error);
-  GPtrArray *paths;
-  const char *name;
-
-  if (!dir)
-    return NULL;
-  paths = g_ptr_array_new_with_free_func (g_free);
-  while ((name = g_dir_read_name (dir)))
-    {
-      gsize n = strlen (name), at = begin ? strlen (begin) : 0;
-
-      if (begin && (n <= at + strlen (end) || !g_str_has_prefix (name, begin)))
-        continue;
-      if (begin)
-        at += strspn (name + at, "0123456789");
-      if (begin ? strcmp (name + at, end) == 0 : g_str_has_suffix (name, SUFFIX))
-        g_ptr_array_add (paths, g_build_filename (folder, name, NULL));
-    }
-  g_ptr_array_sort (paths, by_text);
-  return paths;
-}
-
-/* "run-rank-0.tdtape" has siblings; another name has none. */
-static GPtrArray *
-list_siblings (const char *path, GError **error)
-{
-  g_autofree char *folder = g_path_get_dirname (path), *name = g_path_get_basename (path);
-  char *digits = g_strrstr (name, "rank-");
-  GPtrArray *paths;
-  g_autofree char *end = NULL;
-
-  if (digits && g_ascii_isdigit (digits[5]))
-    {
-      digits += 5;
-      end = g_strdup (digits + strspn (digits, "0123456789"));
-      *digits = '\0';
-      return list_folder (folder, name, end, error);
-    }
-  paths = g_ptr_array_new_with_free_func (g_free);
-  g_ptr_array_add (paths, g_strdup (path));
-  return paths;
-}
-
-static GPtrArray *
-list_tapes (const char *const *paths, guint n, GError **error)
-{
-  GPtrArray *all;
-
-  if (n == 1 && g_file_test (paths[0], G_FILE_TEST_IS_DIR))
-    return list_folder (paths[0], NULL, NULL, error);
-  if (n == 1)
-    return list_siblings (paths[0], error);
-  all = g_ptr_array_new_with_free_func (g_free);
-  for (guint i = 0; i < n; i++)
-    g_ptr_array_add (all, g_strdup (paths[i]));
-  return all;
 }
 
 /* ---- opening ---- */
@@ -235,7 +165,7 @@ TdRanks *
 td_ranks_open (const char *const *paths, guint n, GError **error)
 {
   gboolean is_folder = n == 1 && g_file_test (paths[0], G_FILE_TEST_IS_DIR);
-  g_autoptr (GPtrArray) files = list_tapes (paths, n, error);
+  g_autoptr (GPtrArray) files = td_rank_files_list (paths, n, error);
   g_autoptr (TdRanks) self = NULL;
 
   if (!files)
