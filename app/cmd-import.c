@@ -1,5 +1,5 @@
-/* `tapedeck import`: what other programs recorded, as a tape; and snapshots given where a tape
- * is expected, which are made into one on the way.
+/* `tapedeck import`: what other programs recorded, as a tape; and snapshots and traces given
+ * where a tape is expected, which are made into one on the way.
  *
  * SPDX-License-Identifier: MIT */
 #include "command.h"
@@ -14,18 +14,24 @@
 #include <sys/stat.h>
 
 static const char help[]
-    = "Usage: tapedeck import SNAPSHOT [-f] -o TAPE\n"
+    = "Usage: tapedeck import FILE [-f] -o TAPE\n"
       "\n"
-      "SNAPSHOT is what torch.cuda.memory._dump_snapshot () of PyTorch wrote: a pickle, of "
+      "FILE is a memory snapshot or a trace.\n"
+      "A snapshot is what torch.cuda.memory._dump_snapshot () of PyTorch wrote: a pickle, of "
       "which\n"
       "only dictionaries, lists, texts and numbers are read.  What names code is refused.\n"
       "TAPE then has the blocks and the trace of allocations, for the views memory and "
       "blocks;\n"
       "a snapshot has no operations, and does not know who keeps a block.\n"
-      "-f overwrites an existing TAPE.  The other commands take a SNAPSHOT for a tape, too.";
+      "A trace is JSON as Chrome reads it and PyTorch's profiler (Kineto) writes it, plain or "
+      "gzip.\n"
+      "TAPE then has its operations in time, for the views timeline, flame and schedule: a "
+      "step\n"
+      "of the profiler is an iteration.  A trace has no arrays.\n"
+      "-f overwrites an existing TAPE.  The other commands take such a FILE for a tape, too.";
 
 static int
-parse (int argc, char **argv, const char **snapshot, const char **tape, bool *force)
+parse (int argc, char **argv, const char **from, const char **tape, bool *force)
 {
   for (int i = 1; i < argc; i++)
     if (strcmp (argv[i], "-o") == 0 && i + 1 < argc)
@@ -34,20 +40,34 @@ parse (int argc, char **argv, const char **snapshot, const char **tape, bool *fo
       *force = true;
     else if (argv[i][0] == '-' && argv[i][1] != '\0')
       return td_usage_error (argv[0], "%s: no such option, or its value is missing", argv[i]);
-    else if (*snapshot != NULL)
-      return td_usage_error (argv[0], "%s: one snapshot expected", argv[i]);
+    else if (*from != NULL)
+      return td_usage_error (argv[0], "%s: one file expected", argv[i]);
     else
-      *snapshot = argv[i];
-  if (*snapshot == NULL)
-    return td_usage_error (argv[0], "a snapshot expected");
+      *from = argv[i];
+  if (*from == NULL)
+    return td_usage_error (argv[0], "a snapshot or a trace expected");
   if (*tape == NULL)
     return td_usage_error (argv[0], "-o TAPE expected");
   return td_refuse_standard_output (argv[0], "-o", *tape);
 }
 
+static void
+say_trace (const char *tape, const TdTapeImport *found)
+{
+  printf ("%s: %" PRIu64 " %s of %" PRIu64 " %s, in %" PRIu64 " %s (%" PRIu64
+          " of the profiler), %u %s\n",
+          tape, found->n_events, td_plural (found->n_events, "operation", "operations"),
+          found->n_slices, td_plural (found->n_slices, "slice", "slices"), found->n_iterations,
+          td_plural (found->n_iterations, "iteration", "iterations"), found->n_steps,
+          found->n_devices, td_plural (found->n_devices, "device", "devices"));
+  if (found->n_left_out > 0)
+    printf ("%" PRIu64 " %s of other kinds left out: arrows, counters, moments\n",
+            found->n_left_out, td_plural (found->n_left_out, "event is", "events are"));
+}
+
 /* What was odd in it is said, not hidden. */
 static void
-say (const char *tape, const TdTapeImport *found)
+say_snapshot (const char *tape, const TdTapeImport *found)
 {
   printf ("%s: %" PRIu64 " %s of a trace (%" PRIu64 " %s), %" PRIu64 " %s at its end, %" PRIu64
           " from before it, %u %s\n",
@@ -66,7 +86,7 @@ say (const char *tape, const TdTapeImport *found)
 int
 td_command_import (int argc, char **argv)
 {
-  const char *snapshot = NULL, *tape = NULL;
+  const char *from = NULL, *tape = NULL;
   TdTapeImport found = { .size = sizeof found };
   bool force = false;
   char error[512];
@@ -75,19 +95,22 @@ td_command_import (int argc, char **argv)
   for (int i = 1; i < argc; i++)
     if (strcmp (argv[i], "--help") == 0)
       return puts (help), TD_EXIT_OK;
-  status = parse (argc, argv, &snapshot, &tape, &force);
+  status = parse (argc, argv, &from, &tape, &force);
   if (status != TD_EXIT_OK)
     return status;
-  if (!td_tape_import_snapshot (snapshot, tape, force, &found, error, sizeof error))
+  if (!td_tape_import (from, tape, force, &found, error, sizeof error))
     {
       fprintf (stderr, "tapedeck: %s\n", error);
       return TD_EXIT_USAGE;
     }
-  say (tape, &found);
+  if (found.n_slices > 0)
+    say_trace (tape, &found);
+  else
+    say_snapshot (tape, &found);
   return TD_EXIT_OK;
 }
 
-/* ------------------------------------------------------------- snapshots given as tapes */
+/* ------------------------------------------------------------- files given as tapes */
 
 static bool
 import_into_cache (const char *path, char *tape, size_t n)
@@ -112,7 +135,7 @@ td_import_arguments (int argc, char **argv)
 
       /* What is to be written may be there already. */
       if (argv[i][0] == '-' || (i > 0 && strcmp (argv[i - 1], "-o") == 0)
-          || stat (argv[i], &s) != 0 || !S_ISREG (s.st_mode) || !td_tape_is_snapshot (argv[i]))
+          || stat (argv[i], &s) != 0 || !S_ISREG (s.st_mode) || !td_tape_is_import (argv[i]))
         continue;
       if (!import_into_cache (argv[i], tape, sizeof tape))
         return TD_EXIT_USAGE;

@@ -47,7 +47,8 @@ static const struct
     td_command_cat, true },
   { "export", "TAPE --format FORMAT -o FILE", "memory for other programs to read",
     td_command_export, true },
-  { "import", "SNAPSHOT -o TAPE", "a memory snapshot of PyTorch as a tape", td_command_import },
+  { "import", "FILE -o TAPE", "a memory snapshot or a profiler's trace as a tape",
+    td_command_import },
   { "check", "TAPE [--repair OUT]", "is it whole; what is the first bad offset",
     td_command_check },
 };

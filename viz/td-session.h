@@ -83,6 +83,8 @@ TdIteration *td_session_get_recomputed (TdSession *self, gint64 number, TdTapeRe
 /** Say whether the recording is a memory snapshot of another program: it has blocks of memory
  * and a trace, no operations, and does not know who keeps what. */
 gboolean td_session_is_snapshot (TdSession *self);
+/** Say whether it is a profiler's trace: operations and when they ran, without arrays. */
+gboolean td_session_is_trace (TdSession *self);
 
 /** Look for what the tape gained since, emit what changed; call in a tick callback. Return TRUE
  * if anything did. Sync: never waits for the worker. */

@@ -161,6 +161,31 @@ snapshots__open_on_the_memory_page (void **state)
   ui_test_open_sample (NULL);
 }
 
+/* A trace opens on its timeline; one that is cut off says so and how far it went. */
+static void
+traces__open_on_the_timeline (void **state)
+{
+  static const char trace[]
+      = "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"ts\":5,\"dur\":7}";
+  g_autofree char *whole = g_strconcat (trace, "]", NULL);
+  const char *path = td_test_tmp ("run.json");
+
+  (void)state;
+  td_test_write_file (path, whole, strlen (whole));
+  ui_test_open (path);
+  assert_string_equal (ui_test_page (), "workspace");
+  assert_true (td_session_is_trace (td_window_get_session (ui_test_window ())));
+  assert_true (td_workspace_shows_picture (ui_test_workspace (), "schedule", "timeline"));
+
+  path = td_test_tmp ("cut.json");
+  td_test_write_file (path, trace, sizeof trace - 1);
+  ui_test_open (path);
+  assert_string_equal (ui_test_page (), "message");
+  assert_string_equal (ui_test_message_title (), "This Trace Cannot Be Read");
+  assert_contains (ui_test_message_text (), "it is cut off: it ends after 1 events");
+  ui_test_open_sample (NULL);
+}
+
 /* A model of n layers, as its writer would change it between two runs. */
 static void
 write_model (const char *path, int n_layers)
@@ -224,6 +249,7 @@ main (int argc, char **argv)
     ui_test (recordings__that_are_not_whole_say_so_when_they_open),
     ui_test (recordings__of_a_rank_say_which_other_does_not_come),
     ui_test (snapshots__open_on_the_memory_page),
+    ui_test (traces__open_on_the_timeline),
     ui_test (dy17__a_model_with_another_number_of_layers_runs_again_in_the_same_app),
   };
 

@@ -207,9 +207,9 @@ show_chooser (TdApplication *self, const char *title, const char *filter,
 static void
 app_open (GSimpleAction *action, GVariant *parameter, gpointer self)
 {
-  show_chooser (self, "Open Recording", "Recordings, Models, Pictures and Snapshots",
+  show_chooser (self, "Open Recording", "Recordings, Models, Pictures, Snapshots and Traces",
                 (const char *const[]){ "*.tdtape", "*.c", "*.py", "*.onnx", "*.png", "*.pickle",
-                                       "*.pkl", NULL });
+                                       "*.pkl", "*.json", "*.json.gz", NULL });
 }
 
 static void

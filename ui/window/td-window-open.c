@@ -3,6 +3,7 @@
 #include "window/td-window-private.h"
 
 #include "pages/td-picture-page.h"
+#include "td-tape-import.h"
 
 /* A model is C text, a PyTorch script, an ONNX file or something that can be executed;
  * everything else must be a recording. */
@@ -35,7 +36,7 @@ show_picture (TdWindow *self, const char *path)
   td__window_update_title (self);
 }
 
-/* A memory snapshot of PyTorch is made into a tape in the user's cache. */
+/* A memory snapshot or a profiler's trace is made into a tape in the user's cache. */
 static gboolean
 open_recording (TdWindow *self, const char *path)
 {
@@ -43,7 +44,9 @@ open_recording (TdWindow *self, const char *path)
   g_autofree char *tape = td_session_dup_tape (path, &error);
   if (tape)
     return td__window_open_tape (self, tape);
-  td_window_show_message (self, "dialog-warning-symbolic", "This Snapshot Cannot Be Read",
+  td_window_show_message (self, "dialog-warning-symbolic",
+                          td_tape_is_trace (path) ? "This Trace Cannot Be Read"
+                                                  : "This Snapshot Cannot Be Read",
                           error->message, error->message);
   return FALSE;
 }

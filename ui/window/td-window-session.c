@@ -226,6 +226,8 @@ td__window_open_tape (TdWindow *self, const char *path)
     gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->workspace));
   if (td_session_is_snapshot (session)) /* all that it has is there */
     td_workspace_show_page (self->workspace, "memory");
+  if (td_session_is_trace (session))
+    td_workspace_show_picture (self->workspace, "schedule", "timeline");
   td__window_update_actions (self);
   return TRUE;
 }

@@ -64,7 +64,7 @@ add_host (const TdIteration *iteration, GArray *spans)
 }
 
 static void
-add_device (const TdIteration *iteration, guint device, GArray *spans)
+add_device (const TdIteration *iteration, guint device, gint stream, GArray *spans)
 {
   const TdTapeIteration *t = td_iteration_get_tape (iteration);
 
@@ -74,7 +74,8 @@ add_device (const TdIteration *iteration, guint device, GArray *spans)
       Span span
           = { time->start_ns, time->start_ns + time->duration_ns, (gint32)time->event, FALSE };
 
-      if (time->device == device && time->event < t->n_events)
+      if (time->device == device && (stream < 0 || time->stream == stream)
+          && time->event < t->n_events)
         g_array_append_val (spans, span);
     }
 }
@@ -101,6 +102,12 @@ kind_of (const TdIteration *iteration, guint device, gint32 after, const Span *n
 GArray *
 td_gaps_new (const TdIteration *iteration, guint device)
 {
+  return td_gaps_of_stream (iteration, device, -1);
+}
+
+GArray *
+td_gaps_of_stream (const TdIteration *iteration, guint device, gint stream)
+{
   g_autoptr (GArray) spans = g_array_new (FALSE, FALSE, sizeof (Span));
   GArray *gaps = g_array_new (FALSE, FALSE, sizeof (TdGap));
   guint64 end = 0;
@@ -109,7 +116,7 @@ td_gaps_new (const TdIteration *iteration, guint device)
   if (device == 0)
     add_host (iteration, spans);
   else
-    add_device (iteration, device, spans);
+    add_device (iteration, device, stream, spans);
   g_array_sort (spans, earlier);
   for (guint i = 0; i < spans->len; i++)
     {

@@ -31,6 +31,8 @@ typedef struct
 /** List the gaps of a device (0: the host) in order, of what was timed there; copies of the
  * host are none.  Owner: the caller, g_array_unref(). */
 GArray *td_gaps_new (const TdIteration *iteration, guint device);
+/** The same of one stream of a device; -1: of all, where a gap is of none of them. */
+GArray *td_gaps_of_stream (const TdIteration *iteration, guint device, gint stream);
 /** Return a gap's name: "before backward", "waits for the host". */
 const char *td_gap_name (TdGapKind kind);
 

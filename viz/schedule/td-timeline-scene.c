@@ -1,8 +1,9 @@
 /*
  * The events as bars over time: what the host did, in a lane for each phase; what each device
- * computed, in a lane of its own, and below it the copies to and from it, which may run beside
- * that.  What the host copies besides operations (reads, batches, new arrays) is a bar as long
- * as that took it, or it waited, in the lane of what ran before, and a mark in the device's.
+ * computed, in a lane of its own for each of its streams, and below it the copies to and from
+ * it, which may run beside that.  What the host copies besides operations (reads, batches, new
+ * arrays) is a bar as long as that took it, or it waited, in the lane of what ran before, and a
+ * mark in the device's.
  *
  * A device's times are its kernels' own (plain), or taken around operations in sampled
  * iterations (hatched); an operation without one is an empty outline where it was issued.
@@ -12,6 +13,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include <math.h>
+#include <string.h>
 
 #include "tape/td-devices.h"
 #include "td-gaps.h"
@@ -41,8 +43,10 @@ typedef struct
   TdSceneRect plot;
   double span_ns, lane_height;
   guint n_lanes;
-  guint device[MAX_LANES];    /* of a lane; 0: the host */
-  gboolean copies[MAX_LANES]; /* the lane has the device's copies */
+  guint device[MAX_LANES];     /* of a lane; 0: the host */
+  guint stream[MAX_LANES];     /* the same; of copies 0 */
+  gboolean copies[MAX_LANES];  /* the lane has the device's copies */
+  gboolean streams[MAX_LANES]; /* the device has others */
   double drawn_to[MAX_LANES], dotted_to[MAX_LANES];
   TdTransfers *transfers;
   guint next_transfer;
@@ -164,12 +168,18 @@ add_host_bar (Timeline *t, guint event)
 }
 
 static guint
-device_lane (const Timeline *t, guint device, gboolean copies)
+device_lane (const Timeline *t, guint device, guint stream, gboolean copies)
 {
-  for (guint lane = HOST_LANES; lane < t->n_lanes; lane++)
+  guint found = 0;
+
+  for (guint lane = t->n_lanes; lane-- > HOST_LANES;)
     if (t->device[lane] == device && t->copies[lane] == copies)
-      return lane;
-  return 0;
+      {
+        if (t->stream[lane] == stream)
+          return lane;
+        found = lane; /* its first, where there was no room for more */
+      }
+  return found;
 }
 
 /* The device at one end of a copy that is not the host: the far one of two. */
@@ -220,7 +230,7 @@ add_device_bar (Timeline *t, guint event)
   const TdTapeDeviceTime *time = device_time (t, event, copy != NULL, &room);
   guint device
       = copy ? device_of_copy (t->iteration, event) : td_devices_of_event (t->iteration, event);
-  guint lane = device_lane (t, device, copy != NULL);
+  guint lane = device_lane (t, device, time && !copy ? time->stream : 0, copy != NULL);
   TdRole role = copy ? TD_ROLE_COMMUNICATION : phase_roles[phase];
   g_autofree char *op = copy ? g_strdup_printf ("%s → %s", copy->from, copy->to)
                              : g_strdup (td_iteration_get_op_name (t->iteration, event));
@@ -266,7 +276,7 @@ add_copy (Timeline *t, const TdTapeCopy *copy)
   guint lane = before > 0 && !(copy->flags & TD_TAPE_COPY_BEFORE)
                    ? lane_of[MIN (t->tape->events[before - 1].phase, TD_TAPE_N_PHASES - 1)]
                    : 0;
-  guint far = device_lane (t, copy->device, TRUE);
+  guint far = device_lane (t, copy->device, 0, TRUE);
   guint64 key = copy->var < t->tape->n_vars ? t->tape->vars[copy->var].key : 0;
   gboolean later = t->view->event >= 0 && (gint)copy->event > t->view->event;
   gboolean timed
@@ -328,6 +338,33 @@ has_copies (const Timeline *t, guint device)
   return FALSE;
 }
 
+/* A lane for each stream on which the device computed, as far as there is room. */
+static void
+add_streams (Timeline *t, guint device)
+{
+  gboolean has[G_MAXUINT8 + 1] = { FALSE };
+  guint n = 0, first = t->n_lanes;
+
+  for (guint i = 0; i < t->tape->n_device_times; i++)
+    {
+      const TdTapeDeviceTime *time = &t->tape->device_times[i];
+
+      if (time->device == device && !td_host_copy_of_event (t->iteration, time->event))
+        has[time->stream] = TRUE;
+    }
+  for (guint stream = 0; stream <= G_MAXUINT8 && t->n_lanes + 2 < MAX_LANES; stream++)
+    if (has[stream])
+      {
+        t->device[t->n_lanes] = device;
+        t->stream[t->n_lanes++] = stream;
+        n++;
+      }
+  if (n == 0)
+    t->device[t->n_lanes++] = device;
+  for (guint lane = first; n > 1 && lane < t->n_lanes; lane++)
+    t->streams[lane] = TRUE;
+}
+
 static void
 find_lanes (Timeline *t)
 {
@@ -338,12 +375,48 @@ find_lanes (Timeline *t)
 
       if (device == 0)
         continue;
-      t->device[t->n_lanes++] = device;
+      add_streams (t, device);
       if (!has_copies (t, device))
         continue;
       t->copies[t->n_lanes] = TRUE;
       t->device[t->n_lanes++] = device;
     }
+}
+
+/* A stream has a small number on the tape; the program's own number for it is an attribute.
+ * Owner: the caller. */
+static char *
+dup_stream (const Timeline *t, guint lane)
+{
+  for (guint i = 0; i < t->tape->n_device_times; i++)
+    {
+      const TdTapeDeviceTime *time = &t->tape->device_times[i];
+      const char *attrs;
+
+      if (time->device != t->device[lane] || time->stream != t->stream[lane])
+        continue;
+      attrs = td_iteration_get_string (t->iteration, t->tape->events[time->event].attrs);
+      if (g_str_has_prefix (attrs, "stream="))
+        return g_strndup (attrs + 7, strcspn (attrs + 7, " "));
+    }
+  return g_strdup_printf ("%u", t->stream[lane]);
+}
+
+/* What a lane is called: of several streams "gpu:0/7", and below it "/20". */
+static char *
+dup_lane_name (const Timeline *t, guint lane)
+{
+  if (lane < HOST_LANES)
+    return g_strdup (host_lanes[lane]);
+  if (t->copies[lane])
+    return g_strdup ("copies");
+  if (!t->streams[lane])
+    return td_devices_dup_name (t->iteration, t->device[lane]);
+  g_autofree char *device = td_devices_dup_name (t->iteration, t->device[lane]);
+  g_autofree char *stream = dup_stream (t, lane);
+
+  return g_strdup_printf ("%s/%s", t->device[lane - 1] == t->device[lane] ? "" : device,
+                          stream);
 }
 
 static void
@@ -377,12 +450,9 @@ add_lane_names (Timeline *t)
   for (guint lane = 0; lane < t->n_lanes; lane++)
     {
       double y = t->plot.y + (lane + 0.5) * t->lane_height;
-      g_autofree char *device = lane < HOST_LANES ? NULL
-                                : t->copies[lane]
-                                    ? g_strdup ("copies")
-                                    : td_devices_dup_name (t->iteration, t->device[lane]);
+      g_autofree char *text = dup_lane_name (t, lane);
 
-      td_scene_add_text (t->b, 12, y, device ? device : host_lanes[lane], &name);
+      td_scene_add_text (t->b, 12, y, text, &name);
     }
   if (t->n_lanes > HOST_LANES)
     {
@@ -436,7 +506,9 @@ add_gaps (Timeline *t)
     {
       gboolean host = lane == 0, device = lane >= HOST_LANES && !t->copies[lane];
       g_autoptr (GArray) gaps
-          = host || device ? td_gaps_new (t->iteration, t->device[lane]) : NULL;
+          = host || device ? td_gaps_of_stream (t->iteration, t->device[lane],
+                                                t->streams[lane] ? (gint)t->stream[lane] : -1)
+                           : NULL;
 
       for (guint i = 0; gaps && i < gaps->len; i++)
         {

@@ -14,10 +14,14 @@ td_devices_of_event (const TdIteration *iteration, guint event)
 {
   const TdTapeIteration *t = td_iteration_get_tape (iteration);
   const TdTapeEvent *e = &t->events[event];
+  const TdTapeDeviceTime *time;
 
   if (e->n_out > 0)
     return t->vars[t->outs[e->first_out]].device;
-  return e->n_in > 0 ? t->vars[t->ins[e->first_in]].device : 0;
+  if (e->n_in > 0)
+    return t->vars[t->ins[e->first_in]].device;
+  time = td_devices_time (iteration, event); /* of a trace, which knows no arrays */
+  return time ? time->device : 0;
 }
 
 const TdTapeDevice *

@@ -79,9 +79,9 @@ td_session_tape_is_written (const char *path)
 /* ---- state ---- */
 
 static gboolean
-is_snapshot (TdTapeReader *reader)
+is_import (TdTapeReader *reader, const char *kind)
 {
-  return g_str_equal (td_tape_reader_info (reader, TD_TAPE_IMPORT_KEY), TD_TAPE_IMPORT_TORCH);
+  return g_str_equal (td_tape_reader_info (reader, TD_TAPE_IMPORT_KEY), kind);
 }
 
 gboolean
@@ -89,7 +89,15 @@ td_session_is_snapshot (TdSession *self)
 {
   TdTapeReader *reader = td_session_get_reader (self);
 
-  return reader && is_snapshot (reader);
+  return reader && is_import (reader, TD_TAPE_IMPORT_TORCH);
+}
+
+gboolean
+td_session_is_trace (TdSession *self)
+{
+  TdTapeReader *reader = td_session_get_reader (self);
+
+  return reader && is_import (reader, TD_TAPE_IMPORT_TRACE);
 }
 
 char *
@@ -97,7 +105,7 @@ td_session_dup_tape (const char *path, GError **error)
 {
   char hash[20], tape[4096], line[512];
 
-  if (!td_tape_is_snapshot (path))
+  if (!td_tape_is_import (path))
     return g_strdup (path);
   g_snprintf (hash, sizeof hash, "%016" G_GINT64_MODIFIER "x", td_tape_import_identity (path));
   g_autofree char *folder
@@ -117,9 +125,11 @@ describe_end (TdTapeReader *reader, const TdTapeEnd *end, TdProgramState *state)
   char site[256] = "";
 
   *state = end->signal ? TD_PROGRAM_CRASHED : TD_PROGRAM_ENDED;
-  if (is_snapshot (reader))
+  if (is_import (reader, TD_TAPE_IMPORT_TORCH))
     return g_strdup (
         "a memory snapshot of PyTorch: blocks and a trace of allocations, no operations");
+  if (is_import (reader, TD_TAPE_IMPORT_TRACE))
+    return g_strdup ("a profiler's trace: operations and when they ran, no arrays");
   if (end->signal && end->by == 0)
     g_string_printf (text, "killed by signal %d (%s)", end->signal, strsignal (end->signal));
   else if (end->signal)

@@ -1,4 +1,4 @@
-/* What `info` says of a tape that was made of a memory snapshot.
+/* What `info` says of a tape that was made of a memory snapshot, or of a trace.
  * SPDX-License-Identifier: MIT */
 #include "tape-dump.h"
 #include "plural.h"
@@ -11,6 +11,12 @@ bool
 td__tape_is_import (const TdTapeReader *r)
 {
   return strcmp (td_tape_reader_info (r, TD_TAPE_IMPORT_KEY), TD_TAPE_IMPORT_TORCH) == 0;
+}
+
+bool
+td__tape_is_trace (const TdTapeReader *r)
+{
+  return strcmp (td_tape_reader_info (r, TD_TAPE_IMPORT_KEY), TD_TAPE_IMPORT_TRACE) == 0;
 }
 
 void

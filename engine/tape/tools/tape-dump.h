@@ -74,5 +74,7 @@ void td__tape_info_statics (TdTapeReader *r, FILE *out, TdJsonWriter *json);
 /** Whether the tape was made of a memory snapshot; what `info` says of such a one. */
 bool td__tape_is_import (const TdTapeReader *r);
 void td__tape_info_import (TdTapeReader *r, FILE *out);
+/** Whether it was made of a trace, which does not know memory. */
+bool td__tape_is_trace (const TdTapeReader *r);
 /** Say in `info` what became of a dynamic loss scale; nothing where there is none. */
 void td__tape_info_scaling (TdTapeReader *r, FILE *out, TdJsonWriter *json);

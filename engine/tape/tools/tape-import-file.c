@@ -1,8 +1,9 @@
-/* Importing a snapshot: the files around it.
+/* Importing: which kind of file it is, and the files around it.
  * SPDX-License-Identifier: MIT */
-#include "tape-import.h"
+#include "tape-trace.h"
 
 #include "replace.h"
+#include "source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,31 @@ td_tape_is_snapshot (const char *path)
   return is;
 }
 
+/* The first byte that is no blank says enough: a tape, a pickle and a model begin otherwise. */
+bool
+td_tape_is_trace (const char *path)
+{
+  const char *why;
+  TdSource *source = td__source_open (path, &why);
+  char head[256] = "";
+  int64_t n = 0;
+
+  if (source == NULL)
+    return false;
+  n = td__source_read (source, head, sizeof head, &why);
+  td__source_close (source);
+  for (int64_t i = 0; i < n; i++)
+    if (strchr (" \t\r\n", head[i]) == NULL || head[i] == '\0')
+      return head[i] == '{' || head[i] == '[';
+  return false;
+}
+
+bool
+td_tape_is_import (const char *path)
+{
+  return td_tape_is_snapshot (path) || td_tape_is_trace (path);
+}
+
 static TapePickle *
 read_pickle (const char *path, char *error, size_t n)
 {
@@ -49,7 +75,6 @@ put_info (TdTapeWriter *w, const char *path)
 {
   const char *slash = strrchr (path, '/');
 
-  td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_TORCH);
   td_tape_writer_info (w, "program", slash != NULL ? slash + 1 : path);
 }
 
@@ -68,52 +93,76 @@ put_notice (TdTapeWriter *w, const TdTapeImport *what)
                                              .text = td_tape_writer_string (w, text) });
 }
 
+/* What makes a tape of a file; false with a line that does not name it. */
+typedef bool (*Convert) (TdTapeWriter *w, void *from, TdTapeImport *what, char *error,
+                         size_t n);
+
 /* Texts go to the tape while the pickle is there; it is gone when the iteration is made. */
 static bool
-convert (TdTapeWriter *w, TapePickle **p, const char *path, TdTapeImport *what, char *error,
-         size_t n)
+convert_snapshot (TdTapeWriter *w, void *from, TdTapeImport *what, char *error, size_t n)
 {
   TapeSnapshot s = { .w = w };
-  char text[256];
+  TapePickle **p = from;
   bool done;
 
-  put_info (w, path);
-  done = td__tape_snapshot_take (&s, *p, text, sizeof text);
+  td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_TORCH);
+  done = td__tape_snapshot_take (&s, *p, error, n);
   td__tape_pickle_free (*p);
   *p = NULL;
-  done = done && td__tape_snapshot_write (&s, what, text, sizeof text);
+  done = done && td__tape_snapshot_write (&s, what, error, n);
   td__tape_snapshot_clear (&s);
-  if (!done)
-    snprintf (error, n, "%s: %s", path, text);
-  else
+  if (done)
     put_notice (w, what);
   return done;
 }
 
-bool
-td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
-                         TdTapeImport *what, char *error, size_t n)
+static bool
+convert_timeline (TdTapeWriter *w, TapeTraceFile *f, TdTapeImport *what, char *error, size_t n)
+{
+  TapeSnapshot s = { .w = w };
+  bool done;
+
+  td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_TORCH);
+  done = td__tape_timeline_take (&s, f, error, n)
+         && td__tape_snapshot_write (&s, what, error, n);
+  td__tape_snapshot_clear (&s);
+  return done;
+}
+
+static bool
+convert_trace (TdTapeWriter *w, void *from, TdTapeImport *what, char *error, size_t n)
+{
+  TapeTrace t = { .w = w, .error = error, .n_error = n };
+  bool done;
+
+  if (td__tape_trace_has_rows (from))
+    return convert_timeline (w, from, what, error, n);
+  td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_TRACE);
+  done = td__tape_trace_take (&t, from) && td__tape_trace_nest (&t)
+         && td__tape_trace_write (&t, what);
+  td__tape_trace_clear (&t);
+  return done;
+}
+
+/* Make the file of a tape, and fill it.  An older one stays as it was unless all went well. */
+static bool
+make_tape (const char *path, const char *tape, bool overwrite, Convert convert, void *from,
+           TdTapeImport *what, char *error, size_t n)
 {
   TdTapeImport found = { 0 };
-  TapePickle *p = read_pickle (snapshot, error, n);
   TdTapeWriter *w;
   TdReplace to = { 0 };
   char text[256];
   bool done;
 
-  if (p == NULL)
-    return false;
   if (overwrite && !td_tape_may_replace (tape, text, sizeof text))
-    {
-      snprintf (error, n, "%s: %s", tape, text);
-      return td__tape_pickle_free (p), false;
-    }
+    return snprintf (error, n, "%s: %s", tape, text), false;
   if (overwrite && (!td__replace_begin (&to, tape, 0600) || to.temp[0] == '\0'))
     {
       snprintf (error, n, "%s: %s", tape, to.file != NULL ? "it is no file" : strerror (errno));
       if (to.file != NULL)
         td__replace_end (&to, false);
-      return td__tape_pickle_free (p), false;
+      return false;
     }
   w = td_tape_writer_new (&(TdTapeWriterOptions){ .size = sizeof (TdTapeWriterOptions),
                                                   .path = overwrite ? to.temp : tape,
@@ -121,11 +170,13 @@ td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
                           text, sizeof text);
   if (w == NULL)
     {
-      td__tape_pickle_free (p);
       snprintf (error, n, "%s: %s", tape, text);
       return overwrite ? td__replace_end (&to, false) : false;
     }
-  done = convert (w, &p, snapshot, &found, error, n);
+  put_info (w, path);
+  done = convert (w, from, &found, text, sizeof text);
+  if (!done)
+    snprintf (error, n, "%s: %s", path, text);
   td_tape_writer_flush (w);
   if (done && td_tape_writer_error (w) != NULL)
     done = snprintf (error, n, "%s: %s", tape, td_tape_writer_error (w)) < 0;
@@ -144,10 +195,42 @@ td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
   return done;
 }
 
-uint64_t
-td_tape_import_identity (const char *snapshot)
+bool
+td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
+                         TdTapeImport *what, char *error, size_t n)
 {
-  char *real = realpath (snapshot, NULL);
+  TapePickle *p = read_pickle (snapshot, error, n);
+  bool done;
+
+  if (p == NULL)
+    return false;
+  done = make_tape (snapshot, tape, overwrite, convert_snapshot, &p, what, error, n);
+  td__tape_pickle_free (p);
+  return done;
+}
+
+bool
+td_tape_import (const char *path, const char *tape, bool overwrite, TdTapeImport *what,
+                char *error, size_t n)
+{
+  TapeTraceFile *f;
+  char text[256];
+  bool done;
+
+  if (!td_tape_is_trace (path))
+    return td_tape_import_snapshot (path, tape, overwrite, what, error, n);
+  f = td__tape_trace_open (path, text, sizeof text);
+  if (f == NULL)
+    return snprintf (error, n, "%s: %s", path, text), false;
+  done = make_tape (path, tape, overwrite, convert_trace, f, what, error, n);
+  td__tape_trace_close (f);
+  return done;
+}
+
+uint64_t
+td_tape_import_identity (const char *path)
+{
+  char *real = realpath (path, NULL);
   struct stat s;
   uint64_t h = 0;
 
@@ -164,21 +247,21 @@ td_tape_import_identity (const char *snapshot)
 
 /* Another process may do the same: whoever is done first has the name. */
 bool
-td_tape_import_into (const char *snapshot, const char *folder, char *tape, size_t n_tape,
+td_tape_import_into (const char *path, const char *folder, char *tape, size_t n_tape,
                      char *error, size_t n)
 {
-  const char *slash = strrchr (snapshot, '/');
+  const char *slash = strrchr (path, '/');
   char part[4200];
   const int length
-      = snprintf (tape, n_tape, "%s/%s.tdtape", folder, slash != NULL ? slash + 1 : snapshot);
+      = snprintf (tape, n_tape, "%s/%s.tdtape", folder, slash != NULL ? slash + 1 : path);
 
   if (length < 0 || (size_t)length >= n_tape
       || snprintf (part, sizeof part, "%s/%ld.part", folder, (long)getpid ())
              >= (int)sizeof part)
-    return snprintf (error, n, "%s: the name is too long", snapshot), false;
+    return snprintf (error, n, "%s: the name is too long", path), false;
   if (access (tape, R_OK) == 0)
     return true;
-  if (!td_tape_import_snapshot (snapshot, part, true, NULL, error, n))
+  if (!td_tape_import (path, part, true, NULL, error, n))
     return false;
   if (rename (part, tape) == 0)
     return true;

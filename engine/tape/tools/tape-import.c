@@ -190,8 +190,8 @@ is_own_file (const char *file)
 }
 
 /* How well a frame tells where: the program's Python, any Python, anything with a file. */
-static int
-rank_of (const char *file)
+int
+td__tape_rank_of_file (const char *file)
 {
   const size_t n = strlen (file);
 
@@ -286,10 +286,10 @@ place_of (Import *m, TapeValue frames, TapePlace *place)
       get_number (m, i.value, KEY_LINE, &line);
       if (line == 0 && (strcmp (file, "link") == 0 || strcmp (file, "category") == 0))
         take_mark (m, i.value, place);
-      else if (rank_of (file) > rank)
+      else if (td__tape_rank_of_file (file) > rank)
         {
           best = i.value;
-          rank = rank_of (file);
+          rank = td__tape_rank_of_file (file);
         }
     }
   return best == 0 || make_site (m, best, &place->site);

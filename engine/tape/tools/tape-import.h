@@ -67,5 +67,9 @@ void td__tape_snapshot_clear (TapeSnapshot *s);
 /** Write the iteration. */
 bool td__tape_snapshot_write (TapeSnapshot *s, TdTapeImport *what, char *error, size_t n);
 
+/** How well the file of a frame tells where: 3: Python of the program's own, 2: any Python, 1:
+ * anything with a file, 0: nothing. */
+int td__tape_rank_of_file (const char *file);
+
 /** Grow an array to at least `n` elements; false: no memory. */
 bool td__tape_reserve (void *array, uint64_t *room, uint64_t n, size_t size);

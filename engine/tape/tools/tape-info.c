@@ -230,6 +230,8 @@ info_json (TdTapeReader *r, FILE *out)
       td__json_member_string (&json, "import", TD_TAPE_IMPORT_TORCH);
       td__json_member_uint (&json, "trace_events", ops_total (r));
     }
+  if (td__tape_is_trace (r))
+    td__json_member_string (&json, "import", TD_TAPE_IMPORT_TRACE);
   json_parameters (&json, r);
   json_reports (&json, r);
   td__tape_json_exit (&json, r);
@@ -239,7 +241,8 @@ info_json (TdTapeReader *r, FILE *out)
   td__json_member_uint (&json, "ranks", r->header.n_ranks);
   td__json_member_uint (&json, "rank", r->header.rank);
   td__json_member_string (&json, "program", td_tape_reader_info (r, "program"));
-  td__tape_info_devices (r, out, &json);
+  if (!td__tape_is_trace (r))
+    td__tape_info_devices (r, out, &json);
   td__tape_info_statics (r, out, &json);
   td__tape_info_scaling (r, out, &json);
   td__tape_info_faults (r, out, &json);
@@ -274,7 +277,8 @@ info_text (TdTapeReader *r, FILE *out)
       td__tape_info_import (r, out);
       return;
     }
-  fprintf (out, "program          %s\n", td_tape_reader_info (r, "program"));
+  fprintf (out, "%s          %s\n", td__tape_is_trace (r) ? "trace  " : "program",
+           td_tape_reader_info (r, "program"));
   fprintf (out, "iterations       %" PRIu64 "\n", t.n_iterations);
   td_tape_thinning_text (&t, thinned, sizeof thinned);
   if (thinned[0] != '\0')
@@ -290,7 +294,8 @@ info_text (TdTapeReader *r, FILE *out)
   td__tape_info_scaling (r, out, NULL);
   fprintf (out, "level            %s\n", td_tape_level_name (r->header.level));
   fprintf (out, "device           %s\n", td_tape_reader_info (r, "device"));
-  td__tape_info_devices (r, out, NULL);
+  if (!td__tape_is_trace (r))
+    td__tape_info_devices (r, out, NULL);
   if (r->header.n_ranks > 1)
     fprintf (out, "rank             %u of %u\n", r->header.rank, r->header.n_ranks);
   if (end == NULL)

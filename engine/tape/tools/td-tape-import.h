@@ -1,5 +1,5 @@
-/* Making a tape of what another program recorded: memory snapshots of PyTorch.
- * SPDX-License-Identifier: MIT */
+/* Making a tape of what another program recorded: memory snapshots of PyTorch, and traces of
+ * its profiler and of others. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "td-tape.h"
@@ -18,7 +18,21 @@ TD_TAPE_BEGIN_C
  * free has completed.  The place of a block is the innermost frame of a Python file that
  * belongs to no library; nothing is said of what it was for: its category is "other". */
 #define TD_TAPE_IMPORT_KEY "import"
+/** Also of a raw memory timeline of PyTorch's profiler, which has categories and no places. */
 #define TD_TAPE_IMPORT_TORCH "torch-snapshot"
+
+/** The same of a tape that was made of a trace: JSON as Chrome reads it, and as PyTorch's
+ * profiler (Kineto) writes it, plain or gzip.  A step of the profiler (ProfilerStep#3) is an
+ * iteration; a trace without steps is one, and more where it has over 2^20 operations.
+ *
+ * What a slice of the host does besides what lies in it is an operation: it has that stretch of
+ * time for itself, so that times add up.  A slice with several stretches is as many operations;
+ * from the second on they say `part=2`.  A call that starts something on a device is the
+ * operation that the device ran, with the call's time on the host.  Slices around others are
+ * its path; annotations, modules and functions of Python have no time of their own unless an
+ * annotation is empty.  Backward belongs to the forward operation that made its node, where the
+ * trace has sequence numbers.  There are no variables: a trace does not know any. */
+#define TD_TAPE_IMPORT_TRACE "trace"
 
 /** What an import found. */
 typedef struct
@@ -31,10 +45,23 @@ typedef struct
   uint64_t
       n_unmatched; /* frees of what was free already, blocks that the trace says are free */
   uint64_t peak_bytes, end_bytes;
+  /* Of a trace, whose n_events are operations: */
+  uint64_t n_slices, n_iterations, n_steps; /* iterations that are steps of the profiler */
+  uint64_t n_left_out;                      /* events of kinds that are not shown */
 } TdTapeImport;
 
 /** Say whether a file begins like a pickle of protocol 2 to 5. */
 TD_API bool td_tape_is_snapshot (const char *path);
+
+/** Say whether a file, plain or gzip, begins like JSON. */
+TD_API bool td_tape_is_trace (const char *path);
+
+/** Say whether it is one of both. */
+TD_API bool td_tape_is_import (const char *path);
+
+/** Make a tape of a file, whichever of both it is.  Errors: as of td_tape_import_snapshot. */
+TD_API bool td_tape_import (const char *path, const char *tape, bool overwrite,
+                            TdTapeImport *what, char *error, size_t n);
 
 /** Make a tape of a snapshot: the pickle of torch.cuda.memory._snapshot (), or of its segments
  * alone.  No code in it is run: all but dictionaries, lists, texts and numbers is refused.
@@ -45,11 +72,11 @@ TD_API bool td_tape_import_snapshot (const char *snapshot, const char *tape, boo
 
 /** Tell files apart: the same file has the same number until it is written again; 0: there is
  * none. */
-TD_API uint64_t td_tape_import_identity (const char *snapshot);
+TD_API uint64_t td_tape_import_identity (const char *path);
 
-/** Make a tape of a snapshot in a folder that is there, unless it has one; its path is written
+/** Make a tape of a file in a folder that is there, unless it has one; its path is written
  * to `tape`.  Errors: as of td_tape_import_snapshot. */
-TD_API bool td_tape_import_into (const char *snapshot, const char *folder, char *tape,
+TD_API bool td_tape_import_into (const char *path, const char *folder, char *tape,
                                  size_t n_tape, char *error, size_t n);
 
 TD_TAPE_END_C

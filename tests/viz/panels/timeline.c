@@ -10,6 +10,7 @@
 #include "lenet-tape.h"
 #include "schedule/td-gaps.h"
 #include "schedule/td-schedule.h"
+#include "td-tape-import.h"
 #include "td-test.h"
 
 /* Of the items whose lines in the dump begin with `kind` and hold `words`, one has this
@@ -172,6 +173,53 @@ gaps__of_a_device_say_whether_it_waits_for_the_host (void **state)
     }
 }
 
+/* Two streams of one device have a lane each, named after the program's own numbers, and gaps
+ * of their own: 60 us of the first, though the second computes. */
+static void
+timeline__has_a_lane_for_each_stream (void **state)
+{
+#define SLICE(category, ts, dur, number, stream)                                               \
+  "{\"ph\":\"X\",\"cat\":\"" category "\",\"name\":\"x\",\"ts\":" ts ",\"dur\":" dur           \
+  ",\"args\":{\"device\":0,\"correlation\":" number ",\"stream\":" stream "}}"
+  static const char trace[] = "[" SLICE ("cuda_runtime", "0", "10", "1", "0") "," SLICE (
+      "cuda_runtime", "20", "10", "2",
+      "0") "," SLICE ("cuda_runtime", "40", "10", "3",
+                      "0") "," SLICE ("kernel", "20", "100", "1",
+                                      "7") "," SLICE ("kernel", "50", "200", "2",
+                                                      "20") "," SLICE ("kernel", "180", "100",
+                                                                       "3", "7") "]";
+#undef SLICE
+  const char *json = td_test_tmp ("a.json"), *path = td_test_tmp ("a.tdtape");
+  TdPanelView view = { .width = 1000, .height = 400, .event = -1 };
+  char error[256] = "";
+  TdTapeReader *reader;
+  TdIteration *it;
+  TdScene *scene;
+  g_autofree char *shown = NULL;
+  g_autoptr (GArray) first = NULL, second = NULL, all = NULL;
+
+  td_test_write_file (json, trace, sizeof trace - 1);
+  assert_true (td_tape_import (json, path, true, NULL, error, sizeof error));
+  reader = td_tape_reader_open (path, error, sizeof error);
+  assert_non_null (reader);
+  it = lenet_tape_load (reader, 0);
+  first = td_gaps_of_stream (it, 1, 0);
+  second = td_gaps_of_stream (it, 1, 1);
+  all = td_gaps_new (it, 1);
+  assert_int_equal (first->len, 2);
+  assert_int_equal (g_array_index (first, TdGap, 1).start_ns, 120000);
+  assert_int_equal (g_array_index (first, TdGap, 1).ns, 60000);
+  assert_int_equal (second->len, 1);
+  assert_int_equal (all->len, 1); /* before the first */
+  scene = td_timeline_scene (it, &view);
+  shown = td_scene_dump (scene);
+  assert_contains (shown, "gpu:0/7");
+  assert_contains (shown, "/20");
+  td_scene_unref (scene);
+  td_iteration_unref (it);
+  td_tape_reader_free (reader);
+}
+
 static void
 timeline__names_a_gap_that_can_be_seen (void **state)
 {
@@ -201,6 +249,7 @@ main (void)
     td_test (gaps__are_what_operations_and_copies_leave),
     td_test (gaps__of_the_host_are_named_after_what_follows),
     td_test (gaps__of_a_device_say_whether_it_waits_for_the_host),
+    td_test (timeline__has_a_lane_for_each_stream),
     td_test (timeline__names_a_gap_that_can_be_seen),
   };
 
