@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "memory/td-what-if.h"
 #include "pages/td-compare-page.h"
@@ -279,7 +280,13 @@ interaction__rank_2_lies (void **state)
   done ("09 rank 2 lies", 2);
 }
 
-/* The model is killed; who opens the file finds what had happened by then. */
+static void
+lead_a_group (gpointer unused)
+{
+  setpgid (0, 0);
+}
+
+/* Model and supervisor are killed; who opens the file finds what had happened by then. */
 static void
 record_and_kill (const char *tape)
 {
@@ -292,14 +299,14 @@ record_and_kill (const char *tape)
                                tape,
                                td_test_build ("tests/life/l03-gpt"),
                                "layers=4",
-                               "iterations=1000000",
+                               "iterations=20000",
                                NULL };
   GPid pid;
   int status;
   assert_true (g_spawn_async (NULL, (char **)argv, NULL,
                               G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_STDOUT_TO_DEV_NULL
                                   | G_SPAWN_STDERR_TO_DEV_NULL,
-                              NULL, NULL, &pid, &error));
+                              lead_a_group, NULL, &pid, &error));
   for (gint64 until = g_get_monotonic_time () + 1000 * (gint64)td_test_patience_ms ();;)
     {
       TdTestChild child
@@ -312,9 +319,8 @@ record_and_kill (const char *tape)
       assert_true (g_get_monotonic_time () < until);
       g_usleep (50000);
     }
-  kill (pid, SIGKILL);
+  kill (-pid, SIGKILL);
   waitpid (pid, &status, 0);
-  g_usleep (300000); /* a model without its supervisor ends by itself */
 }
 
 static void
