@@ -1,5 +1,7 @@
 /* L04: a character LSTM over 200 steps whose state is carried from iteration to iteration, and
- * cut between them.  steps=200 units=64 batch_size=8 iterations=3.
+ * cut between them.  The LSTM keeps it from call to call, and cannot be static; static=1 calls
+ * what follows it through a static function, once a step.  steps=200 units=64 batch_size=8
+ * iterations=3.
  *
  * SPDX-License-Identifier: MIT */
 #include "life.h"
@@ -8,6 +10,15 @@ enum
 {
   WORDS = 65
 };
+
+/* in: h, the next characters. */
+static void
+step_loss (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_softmax_cross_entropy (td_link (self, in[0]), in[1]);
+}
 
 int
 main (int argc, char **argv)
@@ -35,9 +46,11 @@ main (int argc, char **argv)
             uint32_t seed = (uint32_t)(i * steps + t);
             TdVar *h
                 = td_link (lstm, td_link (embed, life_ids (TD_SHAPE (batch), WORDS, seed)));
-            TdVar *step = td_softmax_cross_entropy (
-                td_link (out, h), life_ids (TD_SHAPE (batch), WORDS, seed + 1));
+            TdVar *step;
 
+            life_call (step_loss, out,
+                       (TdVar *[]){ h, life_ids (TD_SHAPE (batch), WORDS, seed + 1) }, 2, &step,
+                       1);
             loss = loss == NULL ? step : td_add (loss, step);
           }
         loss = td_div_scalar (loss, (double)steps);

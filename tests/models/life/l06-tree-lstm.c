@@ -1,4 +1,5 @@
-/* L06: a binary TreeLSTM over random trees: every iteration has another graph.
+/* L06: a binary TreeLSTM over random trees: every iteration has another graph, of three parts
+ * that are the same in all (static=1 calls them through static functions).
  * units=24 batch_size=4 depth=4 iterations=5.  SPDX-License-Identifier: MIT */
 #include "life.h"
 
@@ -40,17 +41,54 @@ gate (TdVar *gates, int n_children, const State *child)
   return (State){ c, td_mul (td_sigmoid (part[1]), td_tanh (c)) };
 }
 
+/* What is the same wherever it stands in a tree: a leaf, from its word; */
+static void
+leaf_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Model *m = self;
+  State s = gate (td_link (m->leaf, td_link (m->embed, in[0])), 0, NULL);
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = s.c;
+  out[1] = s.h;
+}
+
+/* a node, from the c and h of both children; */
+static void
+node_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Model *m = self;
+  const State child[2] = { { in[0], in[1] }, { in[2], in[3] } };
+  State s = gate (td_add (td_link (m->left, in[1]), td_link (m->right, in[3])), 2, child);
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = s.c;
+  out[1] = s.h;
+}
+
+/* and what the label says of an h. */
+static void
+label_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Model *m = self;
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_softmax_cross_entropy (td_link (m->out, in[0]), in[1]);
+}
+
 static State
 tree (Model *m, int depth, TdVar **loss, int *n)
 {
-  State s;
+  TdVar *s[2], *l;
 
   if (depth == 0 || draw (m, 4) == 0)
     {
       const int32_t word = (int32_t)draw (m, WORDS);
 
-      s = gate (td_link (m->leaf, td_link (m->embed, td_tensor (TD_I32, TD_SHAPE (1), &word))),
-                0, NULL);
+      life_call (leaf_code, m, (TdVar *[]){ td_tensor (TD_I32, TD_SHAPE (1), &word) }, 1, s, 2);
     }
   else
     {
@@ -58,15 +96,15 @@ tree (Model *m, int depth, TdVar **loss, int *n)
 
       child[0] = tree (m, depth - 1, loss, n);
       child[1] = tree (m, depth - 1, loss, n);
-      s = gate (td_add (td_link (m->left, child[0].h), td_link (m->right, child[1].h)), 2,
-                child);
+      life_call (node_code, m, (TdVar *[]){ child[0].c, child[0].h, child[1].c, child[1].h }, 4,
+                 s, 2);
     }
   const int32_t label = (int32_t)draw (m, CLASSES);
-  TdVar *l = td_softmax_cross_entropy (td_link (m->out, s.h),
-                                       td_tensor (TD_I32, TD_SHAPE (1), &label));
+  life_call (label_code, m, (TdVar *[]){ s[1], td_tensor (TD_I32, TD_SHAPE (1), &label) }, 2,
+             &l, 1);
   *loss = *loss == NULL ? l : td_add (*loss, l);
   ++*n;
-  return s;
+  return (State){ s[0], s[1] };
 }
 
 int
