@@ -470,6 +470,33 @@ evaluate__history_is_gone_through_by_up_and_down (void **state)
   assert_string_equal (gtk_editable_get_text (line), "1 +");
 }
 
+/* They are made when their page is shown, and then are those of what is looked at. */
+static void
+facts__of_a_page_that_is_shown_are_of_the_subject (void **state)
+{
+  static const char *const pages[] = { "op", "life", "links", "value", "op" };
+
+  ui_test_open_sample (NULL);
+  for (int event = 3; event <= 28; event += 5)
+    for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
+      {
+        g_autofree char *moment = g_strdup_printf ("i=59&e=%d", event - (i == 0));
+        g_autofree char *fact = g_strdup_printf ("%d of ", event);
+        ui_test_do ("go-to", moment); /* with the page before on show, and another moment */
+        ui_test_do ("show-page", pages[i]);
+        if (i == 0)
+          {
+            g_autofree char *before = g_strdup_printf ("%d of ", event - 1);
+            assert_true (
+                g_str_has_prefix (td_inspector_find_fact (inspector (), "Event"), before));
+          }
+        else if (g_str_equal (pages[i], "op"))
+          assert_true (g_str_has_prefix (td_inspector_find_fact (inspector (), "Event"), fact));
+        else if (g_str_equal (pages[i], "life"))
+          assert_non_null (td_inspector_find_fact (inspector (), "Read by"));
+      }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -489,6 +516,7 @@ main (int argc, char **argv)
     ui_test (values__are_copied_as_text),
     ui_test (values__of_which_iterations_are_recorded_is_on_the_strip),
     ui_test (values__that_cannot_be_saved_say_why),
+    ui_test (facts__of_a_page_that_is_shown_are_of_the_subject),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -20,6 +20,7 @@ struct _TdInspector
   TdInsidePage *inside;
   gboolean wants_inside; /* that page was on show when a group was left */
   TdFacts *facts[TD_N_FACT_PAGES];
+  gboolean is_stale[TD_N_FACT_PAGES]; /* its facts are those of an earlier subject */
   TdSession *session;
   TdIteration *iteration;
   gint event, var, gradient_var; /* -1: none */
@@ -157,6 +158,21 @@ show_inside (TdInspector *self)
     gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->inside));
 }
 
+/* Facts are many labels, and a stack lays out those of its hidden pages too: only those on show
+ * are made anew. */
+static void
+show_facts (TdInspector *self)
+{
+  GtkWidget *shown = gtk_stack_get_visible_child (self->pages);
+  TdFactsSubject subject = { self->session, self->iteration, self->event, self->var };
+  for (int i = 0; i < TD_N_FACT_PAGES; i++)
+    if (self->session && self->is_stale[i] && shown == td_facts_get_widget (self->facts[i]))
+      {
+        self->is_stale[i] = FALSE;
+        td_facts_show (self->facts[i], &subject);
+      }
+}
+
 static void
 show_subject (TdInspector *self)
 {
@@ -166,9 +182,9 @@ show_subject (TdInspector *self)
   show_head (self);
   set_hover (self);
   show_tensors (self);
-  TdFactsSubject subject = { self->session, self->iteration, self->event, self->var };
   for (int i = 0; i < TD_N_FACT_PAGES; i++)
-    td_facts_show (self->facts[i], &subject);
+    self->is_stale[i] = TRUE;
+  show_facts (self);
   show_inside (self);
   ask_for_live (self);
 }
@@ -342,6 +358,8 @@ add_pages (TdInspector *self)
       gtk_stack_add_titled (self->pages, td_facts_get_widget (self->facts[i]),
                             td_facts_get_name (i), td_facts_get_title (i));
     }
+  g_signal_connect_swapped (self->pages, "notify::visible-child", G_CALLBACK (show_facts),
+                            self);
 }
 
 static GtkWidget *
