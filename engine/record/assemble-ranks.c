@@ -24,7 +24,7 @@ td__feed_wait (TdAssembler *a, const TdRawHead *head)
   const uint64_t start = td__assembler_ns (a, raw->start);
   TdTapeCollective *to;
 
-  if (!a->state.in_iteration)
+  if (!a->state.in_iteration || raw->wait.wait >= TD_TAPE_N_WAITS) /* of a damaged ring */
     return;
   to = raw->end != 0 ? begun (a, &raw->wait) : NULL;
   if (to == NULL)
@@ -53,9 +53,10 @@ void
 td__feed_rank_sum (TdAssembler *a, const TdRawHead *head)
 {
   const TdRawRankSum *raw = (const TdRawRankSum *)head;
-  TdTapeRankSum *to = a->state.in_iteration ? td__list_add (&a->rank_sums, sizeof *to) : NULL;
+  TdTapeRankSum *to;
 
-  if (to == NULL)
+  if (!a->state.in_iteration || raw->sum.kind >= TD_TAPE_N_SUMS
+      || (to = td__list_add (&a->rank_sums, sizeof *to)) == NULL)
     return;
   *to = raw->sum;
   to->event = a->state.n_events;

@@ -47,7 +47,11 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t n)
   td_producer_end (p, 0);
   td_producer_free (p);
   if (!td_tape_check (path, &check) || !check.whole)
-    abort ();
+    {
+      fprintf (stderr, "a damaged tape: %s at %llu\n", check.what,
+               (unsigned long long)check.first_bad);
+      abort ();
+    }
   return 0;
 }
 

@@ -214,6 +214,32 @@ dump__says_who_waited_for_what (void **state)
   rig_clear (&rig);
 }
 
+/* A ring that is damaged may hold any number there; what is on the tape can be read. */
+static void
+waits_and_sums__of_no_kind_are_left_out (void **state)
+{
+  Rig rig = { .m = { .n_layers = 1 } };
+  const TdTapeIteration *it;
+
+  rig_start (&rig, NULL);
+  model_begin (&rig.m);
+  op (&rig.m);
+  put_wait (&rig.m, 1, TD_TAPE_N_WAITS, 0, td_ring_ticks (), td_ring_ticks () + 1);
+  put_wait (&rig.m, 2, UINT8_MAX, 0, td_ring_ticks (), 0);
+  put_sum (&rig.m, TD_TAPE_N_SUMS, "l1/W", &a_gradient);
+  put_whole_wait (&rig.m, 3, TD_TAPE_WAIT_MEET, TD_TAPE_COLLECTIVE_WHOLE);
+  model_end (&rig.m);
+  td_assembler_drain (rig.a, rig.ring);
+  rig_stop (&rig, 0);
+  rig_read (&rig);
+  it = rig_load (&rig, 0);
+  assert_int_equal (it->n_collectives, 1);
+  assert_int_equal (it->collectives[0].seq, 3);
+  assert_int_equal (it->n_rank_sums, 0);
+  td_tape_iteration_free (it);
+  rig_clear (&rig);
+}
+
 int
 main (void)
 {
@@ -222,6 +248,7 @@ main (void)
     td_test (sums__are_read_as_they_were_told),
     td_test (wait_without_an_end__is_on_the_tape),
     td_test (dump__says_who_waited_for_what),
+    td_test (waits_and_sums__of_no_kind_are_left_out),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

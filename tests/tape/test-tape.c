@@ -514,6 +514,39 @@ writer__keeps_times_of_hours (void **state)
   rig_clear (&rig);
 }
 
+/* A recorder that says one is wrong, and the rest of its iteration is read all the same. */
+static void
+writer__cuts_times_of_centuries (void **state)
+{
+  char error[256];
+  TdTapeWriterOptions options
+      = { .size = sizeof options, .path = td_test_tmp ("centuries.tdtape") };
+  TdTapeWriter *w = td_tape_writer_new (&options, error, sizeof error);
+  const uint64_t start[3] = { 10, UINT64_MAX / 2 + 10, UINT64_MAX },
+                 duration[3] = { UINT64_MAX, 5, 0 };
+  TdTapeEvent events[3];
+  TdTapeIteration it = { .size = sizeof it, .n_events = 3 };
+  const TdTapeIteration *back;
+  TdTapeReader *r;
+
+  assert_non_null (w);
+  for (uint32_t i = 0; i < 3; i++)
+    events[i] = (TdTapeEvent){ .twin = -1, .span = TD_TAPE_NONE };
+  it.events = events;
+  it.event_start_ns = start;
+  it.event_duration_ns = duration;
+  td_tape_writer_whole (w, &it);
+  td_tape_writer_free (w);
+  r = td_tape_reader_open (options.path, error, sizeof error);
+  assert_non_null (r);
+  back = td_tape_iteration_load (r, 0, error, sizeof error);
+  assert_non_null (back);
+  assert_true (back->event_duration_ns[0] > UINT64_MAX / 4);
+  assert_true (back->event_start_ns[1] > UINT64_MAX / 4);
+  td_tape_iteration_free (back);
+  td_tape_reader_free (r);
+}
+
 static void
 crc__is_the_same_with_and_without_the_instruction (void **state)
 {
@@ -548,6 +581,7 @@ main (void)
     td_test (writer__on_a_full_disk_stops_with_one_notice_and_still_says_the_end),
     td_test (writer__serves_other_recorders_with_texts_only),
     td_test (writer__keeps_times_of_hours),
+    td_test (writer__cuts_times_of_centuries),
     td_test (crc__is_the_same_with_and_without_the_instruction),
   };
 

@@ -85,6 +85,11 @@ time_at (Times times, uint32_t event, uint64_t *start, uint64_t *duration)
     td_tape_packed_time (times.packed, event, start, duration);
 }
 
+enum
+{
+  MOST_SHIFT = 31 /* that readers take; times beyond 292 years are cut to what fits then */
+};
+
 /* The smallest shift with which every time fits 32 bits. */
 static uint32_t
 time_shift (const TdTapeIteration *it)
@@ -99,9 +104,15 @@ time_shift (const TdTapeIteration *it)
       all |= (start > before ? start - before : 0) | duration;
       before = start > before ? start : before;
     }
-  while (all >> shift > UINT32_MAX)
+  while (shift < MOST_SHIFT && all >> shift > UINT32_MAX)
     shift++;
   return shift;
+}
+
+static inline uint32_t
+fit (uint64_t time)
+{
+  return time < UINT32_MAX ? (uint32_t)time : UINT32_MAX;
 }
 
 /* Deltas are of rounded starts, so that rounding never adds up. */
@@ -113,9 +124,9 @@ next_time (Times times, uint32_t event, uint32_t shift, uint64_t *before)
 
   time_at (times, event, &start, &duration);
   start >>= shift;
-  time.delta = start > *before ? (uint32_t)(start - *before) : 0;
-  time.duration = (uint32_t)(duration >> shift);
-  *before = start > *before ? start : *before;
+  time.delta = start > *before ? fit (start - *before) : 0;
+  time.duration = fit (duration >> shift);
+  *before += time.delta;
   return time;
 }
 
