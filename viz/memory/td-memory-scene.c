@@ -21,6 +21,8 @@ typedef struct
   guint n;                  /* columns; column i spans [i, i + 1) of the x axis */
   double y_max;
   guint64 *const *bytes; /* by category */
+  const guint64 *most;   /* the same, of all columns; NULL: not known */
+  guint *tallest;        /* by picture column, see find_tallest */
 } Stack;
 
 static double
@@ -55,10 +57,32 @@ tallest (const guint64 *total, guint i, guint n_shown, guint n_data)
   return best;
 }
 
+/* Once for all categories: an iteration may have a million columns. */
+static void
+find_tallest (Stack *s, const guint64 *total, guint n_data)
+{
+  guint n = shown_columns (s, n_data);
+
+  s->tallest = g_new (guint, MAX (n, 1));
+  for (guint i = 0; i < n; i++)
+    s->tallest[i] = tallest (total, i, n, n_data);
+}
+
+/* Whether there is any of a category, in any column. */
+static gboolean
+has_any (const Stack *s, guint category)
+{
+  if (s->most)
+    return s->most[category] > 0;
+  for (guint k = 0; k < s->n; k++)
+    if (s->bytes[category][k] > 0)
+      return TRUE;
+  return FALSE;
+}
+
 /* Draws the area of one category between what lies below it and its own top, as steps. */
 static void
-add_area (Stack *s, guint category, const guint64 *total, const gboolean *known, guint n_data,
-          double *base)
+add_area (Stack *s, guint category, const gboolean *known, guint n_data, double *base)
 {
   guint n = shown_columns (s, n_data);
   g_autofree TdScenePoint *q = g_new (TdScenePoint, 4 * n);
@@ -69,7 +93,7 @@ add_area (Stack *s, guint category, const guint64 *total, const gboolean *known,
 
   for (guint i = 0; i < n; i++)
     {
-      guint k = tallest (total, i, n, n_data);
+      guint k = s->tallest[i];
       double top = base[i] + (known && !known[k] ? 0 : (double)s->bytes[category][k]);
       double x0 = x_of (s, (double)i * n_data / n), x1 = x_of (s, (double)(i + 1) * n_data / n);
 
@@ -161,11 +185,8 @@ add_legend (Stack *s, guint column, guint64 total, guint64 pool)
   for (int i = TD_TAPE_N_CATEGORIES - 1; i >= 0; i--)
     {
       guint c = td_category_order[i];
-      gboolean any = FALSE;
 
-      for (guint k = 0; k < s->n && !any; k++)
-        any = s->bytes[c][k] > 0;
-      if (!any)
+      if (!has_any (s, c))
         continue;
       td_scene_mark (s->b, TD_TAG_CATEGORY, 0, c, NULL);
       add_legend_row (s, y, td_category_role (c), td_category_pattern (c),
@@ -353,6 +374,7 @@ draw_events (Stack *s, const TdIteration *iteration, const TdMemoryProfile *prof
   g_autofree double *base = g_new0 (double, profile->n_steps);
 
   s->bytes = profile->bytes;
+  s->most = profile->most;
   s->n = profile->n_steps;
   /* a pool that is far from full would press everything else flat: it is in the legend */
   near = pool <= 4 * profile->peak_bytes;
@@ -366,8 +388,10 @@ draw_events (Stack *s, const TdIteration *iteration, const TdMemoryProfile *prof
   s->n = n;
   if (axes)
     set_axes (s, 0, n);
+  find_tallest (s, profile->total, profile->n_steps);
   for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
-    add_area (s, td_category_order[i], profile->total, NULL, profile->n_steps, base);
+    add_area (s, td_category_order[i], NULL, profile->n_steps, base);
+  g_clear_pointer (&s->tallest, g_free);
   add_outside (s, outside);
   if (dashed)
     add_previous (s, previous, profile->n_steps);
@@ -513,8 +537,10 @@ draw_iterations (Stack *s, const TdMemoryHistory *h, const guint64 *total, guint
   if (axes && h->last >= h->first)
     set_axes (s, (double)h->first, (double)h->last + 1);
   add_y_axis (s);
+  find_tallest (s, total, h->n);
   for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
-    add_area (s, td_category_order[i], total, h->known, h->n, base);
+    add_area (s, td_category_order[i], h->known, h->n, base);
+  g_clear_pointer (&s->tallest, g_free);
   add_outside (s, outside);
   add_outline (s, total, 0, h->n, &line);
   add_legend (s, at, total[at], 0);

@@ -93,7 +93,10 @@ td_memory_profile_new_of (const TdIteration *iteration, gint device)
       /* zeros are there already, and take no memory as long as nobody writes them */
       for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
         if (now[c] != 0)
-          p->bytes[c][e] = now[c];
+          {
+            p->bytes[c][e] = now[c];
+            p->most[c] = MAX (p->most[c], now[c]);
+          }
       p->total[e] = total;
     }
   return p;

@@ -19,7 +19,8 @@ typedef struct
   guint64 *bytes[TD_TAPE_N_CATEGORIES];
   guint64 *total;
   guint64 start[TD_TAPE_N_CATEGORIES];
-  guint64 peak_bytes; /* highest total, also between two events */
+  guint64 most[TD_TAPE_N_CATEGORIES]; /* after any event */
+  guint64 peak_bytes;                 /* highest total, also between two events */
   guint peak_event;
 } TdMemoryProfile;
 

@@ -22,22 +22,30 @@ is_replayed (const TdGraphPainter *g, gint event)
          && (t->events[event].flags & TD_TAPE_EVENT_REPLAYED) != 0;
 }
 
+/* A group may have a million of them, and is counted for each picture. */
+static guint
+count_members (const TdGraphPainter *g, guint group, TdLane lane)
+{
+  guint n, count = 0;
+  const gint32 *members;
+
+  if (!td_iteration_any_replayed (g->iteration))
+    return 0;
+  members = td_viz_graph_get_members (g->layout->view->graph, group, lane, &n);
+  for (guint i = 0; i < n; i++)
+    count += is_replayed (g, members[i]);
+  return count;
+}
+
 guint
 td__graph_count_replayed (const TdGraphPainter *g, gint node)
 {
   const TdVizNode *n = &g->layout->view->nodes[node];
-  guint n_members, count = 0;
-  const gint32 *members;
 
   if (n->kind == TD_VIZ_OP)
     return is_replayed (g, n->event);
-  if (n->kind != TD_VIZ_GROUP || n->group < 0)
-    return 0;
-  members
-      = td_viz_graph_get_members (g->layout->view->graph, (guint)n->group, n->lane, &n_members);
-  for (guint i = 0; i < n_members; i++)
-    count += is_replayed (g, members[i]);
-  return count;
+  return n->kind == TD_VIZ_GROUP && n->group >= 0 ? count_members (g, (guint)n->group, n->lane)
+                                                  : 0;
 }
 
 double
@@ -61,14 +69,11 @@ void
 td__graph_add_replay_legend (TdGraphPainter *g, TdLane lane, TdSceneRect r)
 {
   static const double title_width[TD_N_LANES] = { 78, 86, 70 };
-  guint n, n_replayed = 0;
-  const gint32 *members = td_viz_graph_get_members (g->layout->view->graph, 0, lane, &n);
+  guint n_replayed = count_members (g, 0, lane);
   TdTextStyle style = { .role = TD_ROLE_STATIC, .size = TD_TEXT_SMALL };
   double x = r.x + title_width[lane], room = r.width - title_width[lane] - 84;
   char text[32];
 
-  for (guint i = 0; i < n; i++)
-    n_replayed += is_replayed (g, members[i]);
   g_snprintf (text, sizeof text, "%u replayed", n_replayed);
   if (n_replayed == 0 || room < SIGN_WIDTH + 5 + td_text_width (text, TD_TEXT_SMALL, FALSE))
     return;

@@ -37,7 +37,8 @@ struct TdIteration
   gint32 *layer;        /* per event */
   guint n_run;          /* events; the others are expected */
   guint8 *anomaly;      /* per event */
-  TdReplayed *replayed; /* per event; NULL: none was */
+  TdReplayed *replayed; /* per event; NULL: none was in a run that is known */
+  gboolean any_replayed;
   TdLayer *layers;
   guint n_layers;
   GStringChunk *strings; /* of layers that had to be inferred */
@@ -461,6 +462,8 @@ td__iteration_new_whole (const TdNamesClass *names, gpointer names_data,
   index_anomalies (self);
   index_layers (self);
   self->replayed = td__iteration_index_replayed (self->tape);
+  for (guint e = 0; e < self->tape->n_events && !self->any_replayed; e++)
+    self->any_replayed = (self->tape->events[e].flags & TD_TAPE_EVENT_REPLAYED) != 0;
   return self;
 }
 
@@ -535,6 +538,12 @@ const TdTapeIteration *
 td_iteration_get_tape (const TdIteration *self)
 {
   return self->tape;
+}
+
+gboolean
+td_iteration_any_replayed (const TdIteration *self)
+{
+  return self->any_replayed;
 }
 
 const TdReplayed *

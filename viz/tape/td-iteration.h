@@ -121,6 +121,8 @@ char *td_iteration_dup_fault (const TdIteration *self, guint event);
 
 /** Return what was replayed in an event; NULL: the program's own code ran. Owner: borrowed. */
 const TdReplayed *td_iteration_get_replayed (const TdIteration *self, guint event);
+/** Say whether anything in it was replayed. */
+gboolean td_iteration_any_replayed (const TdIteration *self);
 /** Find the step of the schedule that it was; -1: the schedule has none such. */
 gint td_replayed_step (const TdReplayed *replayed, const TdTapeSchedule *schedule);
 
