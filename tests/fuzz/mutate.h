@@ -1,6 +1,6 @@
-/* What the fuzzers share: random numbers from a fixed seed, changes to a good file, and how
- * many rounds there are: few in a test run, TD_FUZZ_ROUNDS where it is set.
- * SPDX-License-Identifier: MIT */
+/* What the fuzzers share: random numbers from a fixed seed, or that of TD_FUZZ_SEED, changes to
+ * a good file, and how many rounds there are: few in a test run, TD_FUZZ_ROUNDS where it is
+ * set. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <stdbool.h>
@@ -23,8 +23,10 @@ fuzz_below (uint32_t n)
 static inline int
 fuzz_rounds (int usual)
 {
-  const char *text = getenv ("TD_FUZZ_ROUNDS");
+  const char *text = getenv ("TD_FUZZ_ROUNDS"), *seed = getenv ("TD_FUZZ_SEED");
 
+  if (seed != NULL) /* 0 would stay 0 */
+    fuzz_state = strtoull (seed, NULL, 10) * 0x9e3779b97f4a7c15u + 88172645463325252u;
   return text != NULL && atoi (text) > 0 ? atoi (text) : usual;
 }
 

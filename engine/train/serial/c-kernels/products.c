@@ -4,10 +4,11 @@
  * SPDX-License-Identifier: MIT */
 #include "c-kernels.h"
 
-/* c (m, n) = beta c + op (a) op (b), row by row; op (a) is (m, k), op (b) is (k, n). */
+/* c (m, n), a row every `row` numbers, = beta c + op (a) op (b); op (a) is (m, k), op (b) is
+ * (k, n), both row by row. */
 static void
-gemm (int ta, int tb, long m, long n, long k, const float *a, const float *b, float beta,
-      float *c)
+gemm_rows (int ta, int tb, long m, long n, long k, const float *a, const float *b, float beta,
+           float *c, long row)
 {
 #ifdef WITH_BLAS
   if (m > 0 && n > 0)
@@ -16,31 +17,39 @@ gemm (int ta, int tb, long m, long n, long k, const float *a, const float *b, fl
                  (int)(ta      ? m
                        : k > 0 ? k
                                : 1),
-                 b, (int)(tb && k > 0 ? k : n), beta, c, (int)n);
+                 b, (int)(tb && k > 0 ? k : n), beta, c, (int)row);
 #else
   for (long i = 0; i < m; i++)
     {
-      float *row = c + i * n;
+      float *line = c + i * row;
 
       for (long j = 0; j < n; j++)
-        row[j] = beta != 0 ? beta * row[j] : 0;
+        line[j] = beta != 0 ? beta * line[j] : 0;
       for (long j = 0; j < n && tb; j++)
         {
           float sum = 0;
 
           for (long p = 0; p < k; p++)
             sum += a[ta ? p * m + i : i * k + p] * b[j * k + p];
-          row[j] += sum;
+          line[j] += sum;
         }
       for (long p = 0; p < k && !tb; p++)
         {
           const float s = a[ta ? p * m + i : i * k + p];
 
           for (long j = 0; j < n; j++)
-            row[j] += s * b[p * n + j];
+            line[j] += s * b[p * n + j];
         }
     }
 #endif
+}
+
+/* The same of neighbours in c. */
+static void
+gemm (int ta, int tb, long m, long n, long k, const float *a, const float *b, float beta,
+      float *c)
+{
+  gemm_rows (ta, tb, m, n, k, a, b, beta, c, n);
 }
 
 /* Products of a stack of matrices with another. */

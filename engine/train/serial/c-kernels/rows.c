@@ -79,6 +79,28 @@ unit_length (const float *x, float *y, long outer, long n, long inner, float eps
       }
 }
 
+/* n numbers, or their squares, less `at`, added to eight sums, so that several are added at
+ * once. */
+static void
+add_moments (const float *x, long n, double at, int squared, double *sums)
+{
+  const long whole = n - n % 8;
+
+  for (long j = 0; j < whole; j += 8)
+    for (int k = 0; k < 8; k++)
+      {
+        const double d = x[j + k] - at;
+
+        sums[k] += squared ? d * d : d;
+      }
+  for (long j = whole; j < n; j++)
+    {
+      const double d = x[j] - at;
+
+      sums[j % 8] += squared ? d * d : d;
+    }
+}
+
 /* x (n, c, inner) by the batch's own moments, which go to mean and inv_std, and to the running
  * ones with decay, if they are not 0. */
 static void
@@ -92,17 +114,11 @@ batch_normalize (const float *x, const float *gamma, const float *beta, float *r
       double sum = 0, squares = 0, sums[8] = { 0 }, more[8] = { 0 };
 
       for (long i = 0; i < n; i++)
-        for (long j = 0; j < inner; j++)
-          sums[j % 8] += x[(i * c + k) * inner + j];
+        add_moments (x + (i * c + k) * inner, inner, 0, 0, sums);
       for (int j = 0; j < 8; j++)
         sum += sums[j] / m;
       for (long i = 0; i < n; i++)
-        for (long j = 0; j < inner; j++)
-          {
-            const double d = x[(i * c + k) * inner + j] - sum;
-
-            more[j % 8] += d * d;
-          }
+        add_moments (x + (i * c + k) * inner, inner, sum, 1, more);
       for (int j = 0; j < 8; j++)
         squares += more[j] / m;
       mean[k] = (float)sum;
@@ -114,9 +130,14 @@ batch_normalize (const float *x, const float *gamma, const float *beta, float *r
                                    + (1 - decay) * squares * (m > 1 ? m / (m - 1) : 1));
         }
       for (long i = 0; i < n; i++)
-        for (long j = 0; j < inner; j++)
-          y[(i * c + k) * inner + j]
-              = gamma[k] * ((x[(i * c + k) * inner + j] - mean[k]) * inv_std[k]) + beta[k];
+        {
+          const float *from = x + (i * c + k) * inner, at = mean[k], by = inv_std[k],
+                      scale = gamma[k], add = beta[k];
+          float *to = y + (i * c + k) * inner;
+
+          for (long j = 0; j < inner; j++)
+            to[j] = scale * ((from[j] - at) * by) + add;
+        }
     }
 }
 
@@ -147,21 +168,25 @@ row_normalize (const float *x, const float *gamma, const float *beta, float *y, 
     {
       const float *a = x + r * size;
       const long first = r % n[1] * n[2];
-      double sum = 0, squares = 0;
-      float at = 0, scale;
+      double sum = 0, squares = 0, sums[8] = { 0 }, more[8] = { 0 };
+      float at = 0, scale, *to = y + r * size;
 
-      for (long k = 0; k < size && mean != 0; k++)
-        sum += a[k];
-      sum /= (double)size;
-      for (long k = 0; k < size; k++)
-        squares += (a[k] - sum) * (a[k] - sum);
-      scale = inv[r] = (float)(1 / sqrt (squares / (double)size + eps));
+      if (mean != 0)
+        add_moments (a, size, 0, 0, sums);
+      for (int j = 0; j < 8; j++)
+        sum += sums[j] / (double)size;
+      add_moments (a, size, sum, 1, more);
+      for (int j = 0; j < 8; j++)
+        squares += more[j] / (double)size;
+      scale = inv[r] = (float)(1 / sqrt (squares + eps));
       if (mean != 0)
         at = mean[r] = (float)sum;
-      for (long c = 0; c < n[2]; c++)
+      for (long c = 0; c < n[2] && n[3] == 1; c++)
+        to[c] = (a[c] - at) * scale * gamma[first + c] + (beta != 0 ? beta[first + c] : 0);
+      for (long c = 0; c < n[2] && n[3] > 1; c++)
         for (long j = 0; j < n[3]; j++)
-          y[r * size + c * n[3] + j] = (a[c * n[3] + j] - at) * scale * gamma[first + c]
-                                       + (beta != 0 ? beta[first + c] : 0);
+          to[c * n[3] + j] = (a[c * n[3] + j] - at) * scale * gamma[first + c]
+                             + (beta != 0 ? beta[first + c] : 0);
     }
 }
 

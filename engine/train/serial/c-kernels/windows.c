@@ -10,48 +10,80 @@ typedef struct
   long k[3], s[3], p[3], d[3]; /* size, stride, padding, dilation */
 } windows;
 
-/* The windows of each channel of x as rows: cols (channels, k, m), a row every `row` numbers; 0
- * outside. */
+/* Of m windows in a line of n, those that lie inside: from range[0] to before range[1]; window
+ * q begins at q s + at. */
+static void
+part_inside (long n, long m, long s, long at, long *range)
+{
+  const long low = at < 0 ? (s - 1 - at) / s : 0, high = at < n ? (n - at + s - 1) / s : 0;
+
+  range[0] = low < m ? low : m;
+  range[1] = high < m ? high : m;
+  if (range[1] < range[0])
+    range[1] = range[0];
+}
+
+/* The numbers of a plane that stand at one place of their windows: `lines` lines of m, of which
+ * those inside have rows[0] to rows[1] and range[0] to range[1]; the first line is `from`,
+ * `next` numbers before the one of the next. */
+static void
+unfold_plane (const float *from, long next, long s, long at, const long *rows,
+              const long *range, long lines, long m, float *to)
+{
+  if (rows[1] <= rows[0] || range[1] <= range[0])
+    {
+      memset (to, 0, (size_t)(lines * m) * sizeof *to);
+      return;
+    }
+  memset (to, 0, (size_t)(rows[0] * m) * sizeof *to);
+  memset (to + rows[1] * m, 0, (size_t)((lines - rows[1]) * m) * sizeof *to);
+  /* Lines of the image's own length, moved by `at`: all at once, and then their ends. */
+  if (s == 1 && next == m)
+    memcpy (to + rows[0] * m + range[0], from + rows[0] * m + range[0] + at,
+            (size_t)((rows[1] - rows[0] - 1) * m + range[1] - range[0]) * sizeof *to);
+  else
+    for (long j = rows[0]; j < rows[1]; j++)
+      for (long q = range[0]; q < range[1]; q++)
+        to[j * m + q] = from[j * next + q * s + at];
+  for (long q = 0; q < range[0]; q++)
+    for (long j = rows[0]; j < rows[1]; j++)
+      to[j * m + q] = 0;
+  for (long q = range[1]; q < m; q++)
+    for (long j = rows[0]; j < rows[1]; j++)
+      to[j * m + q] = 0;
+}
+
+/* Lines first to end of plane i of the windows of each channel of x as rows: cols (channels, k,
+ * end - first, m[2]), a row every `row` numbers; 0 outside. */
+static void
+unfold_lines (const float *x, long channels, const windows *w, long i, long first, long end,
+              float *cols, long row)
+{
+  const long *n = w->n, *m = w->m, *k = w->k, *s = w->s;
+  const long window = k[0] * k[1] * k[2], size = n[0] * n[1] * n[2];
+
+  for (long r = 0; r < window; r++)
+    {
+      const long a = i * s[0] + r / (k[1] * k[2]) * w->d[0] - w->p[0],
+                 f = first * s[1] + r / k[2] % k[1] * w->d[1] - w->p[1],
+                 g = r % k[2] * w->d[2] - w->p[2];
+      long rows[2] = { 0, 0 }, range[2];
+
+      if (a >= 0 && a < n[0])
+        part_inside (n[1], end - first, s[1], f, rows);
+      part_inside (n[2], m[2], s[2], g, range);
+      for (long c = 0; c < channels; c++)
+        unfold_plane (x + c * size + (a * n[1] + f) * n[2], s[1] * n[2], s[2], g, rows, range,
+                      end - first, m[2], cols + (c * window + r) * row);
+    }
+}
+
+/* All of them, (channels, k, m). */
 static void
 unfold (const float *x, long channels, const windows *w, float *cols, long row)
 {
-  const long *n = w->n, *m = w->m, *k = w->k;
-
-  for (long r = 0; r < channels * k[0] * k[1] * k[2]; r++)
-    {
-      const float *image = x + r / (k[0] * k[1] * k[2]) * n[0] * n[1] * n[2];
-      const long e = r / (k[1] * k[2]) % k[0] * w->d[0] - w->p[0],
-                 f = r / k[2] % k[1] * w->d[1] - w->p[1], g = r % k[2] * w->d[2] - w->p[2];
-      float *to = cols + r * row;
-
-      for (long i = 0; i < m[0]; i++)
-        for (long j = 0; j < m[1]; j++, to += m[2])
-          {
-            const long a = i * w->s[0] + e, b = j * w->s[1] + f;
-            const float *line = image + (a * n[1] + b) * n[2] + g;
-            const int inside = a >= 0 && a < n[0] && b >= 0 && b < n[1];
-
-            if (inside && w->s[2] == 1)
-              {
-                const long low = g < 0 ? (-g < m[2] ? -g : m[2]) : 0,
-                           high = n[2] - g < m[2] ? (n[2] - g > low ? n[2] - g : low) : m[2];
-
-                for (long q = 0; q < low; q++)
-                  to[q] = 0;
-                for (long q = low; q < high; q++)
-                  to[q] = line[q];
-                for (long q = high; q < m[2]; q++)
-                  to[q] = 0;
-              }
-            else
-              for (long q = 0; q < m[2]; q++)
-                {
-                  const long c = q * w->s[2] + g;
-
-                  to[q] = inside && c >= 0 && c < n[2] ? line[q * w->s[2]] : 0;
-                }
-          }
-    }
+  for (long i = 0; i < w->m[0]; i++)
+    unfold_lines (x, channels, w, i, 0, w->m[1], cols + i * w->m[1] * w->m[2], row);
 }
 
 /* The opposite: each number of cols is added to where unfold took it from. */
@@ -78,34 +110,47 @@ fold (const float *cols, long channels, const windows *w, float *x)
     }
 }
 
-/* A convolution (below) of one group and small results: one product for the whole batch; room
- * for the windows of all of them, and y. */
+/* A convolution (below) of one group and small results: one product for several images, of
+ * 256 numbers a channel together; room for their windows, and y. */
 static void
 small_convolution (const float *x, const float *w, const float *b, float *y, long batch,
                    long n_in, long n_out, const windows *g, float *room)
 {
   const long size = g->n[0] * g->n[1] * g->n[2], out = g->m[0] * g->m[1] * g->m[2];
-  const long rows = n_in * g->k[0] * g->k[1] * g->k[2], all = batch * out;
-  float *product = room + rows * all;
+  const long rows = n_in * g->k[0] * g->k[1] * g->k[2], most = 256 / out;
 
-  for (long i = 0; i < batch; i++)
-    unfold (x + i * n_in * size, n_in, g, room + i * out, all);
-  gemm (0, 0, n_out, all, rows, w, room, 0, product);
-  for (long o = 0; o < n_out; o++)
-    for (long i = 0; i < batch; i++)
-      for (long k = 0; k < out; k++)
-        y[(i * n_out + o) * out + k] = product[o * all + i * out + k] + (b != 0 ? b[o] : 0);
+  for (long first = 0; first < batch; first += most)
+    {
+      const long n = batch - first < most ? batch - first : most;
+      float *results = room + rows * n * out;
+
+      for (long i = 0; i < n; i++)
+        unfold (x + (first + i) * n_in * size, n_in, g, room + i * out, n * out);
+      gemm (0, 0, n_out, n * out, rows, w, room, 0, results);
+      for (long i = 0; i < n; i++)
+        for (long o = 0; o < n_out; o++)
+          {
+            const float *from = results + (o * n + i) * out, add = b != 0 ? b[o] : 0;
+            float *to = y + ((first + i) * n_out + o) * out;
+
+            for (long k = 0; k < out; k++)
+              to[k] = from[k] + add;
+          }
+    }
 }
 
 /* y (batch, n_out, m) from x (batch, n_in, n), w (n_out, n_in / groups, k), b (n_out) or 0;
  * room for the windows of a group, or, of less than 256 results a channel, those of the batch
- * and y. */
+ * and y.  Windows are made piece by piece, so that a piece is still near when it is multiplied.
+ */
 static void
 convolution (const float *x, const float *w, const float *b, float *y, long batch, long n_in,
              long n_out, long groups, const windows *g, float *room)
 {
   const long size = g->n[0] * g->n[1] * g->n[2], out = g->m[0] * g->m[1] * g->m[2];
   const long window = g->k[0] * g->k[1] * g->k[2], c = n_in / groups, o = n_out / groups;
+  const long fit = 65536 / (c * window * g->m[2] + 1), least = 255 / g->m[2] + 1;
+  const long step = fit > least ? fit : least; /* lines of a piece */
   const int as_it_is = window == 1 && size == out && g->s[0] == 1 && g->s[1] == 1
                        && g->s[2] == 1 && g->p[0] == 0 && g->p[1] == 0 && g->p[2] == 0;
 
@@ -116,14 +161,22 @@ convolution (const float *x, const float *w, const float *b, float *y, long batc
     }
   for (long i = 0; i < batch * groups; i++)
     {
+      const float *image = x + i * c * size, *weight = w + i % groups * o * c * window;
       float *to = y + i * o * out;
 
       for (long k = 0; b != 0 && k < o * out; k++)
         to[k] = b[i % groups * o + k / out];
-      if (!as_it_is)
-        unfold (x + i * c * size, c, g, room, out);
-      gemm (0, 0, o, out, c * window, w + i % groups * o * c * window,
-            as_it_is ? x + i * c * size : room, b != 0, to);
+      if (as_it_is)
+        gemm (0, 0, o, out, c, weight, image, b != 0, to);
+      for (long a = 0; a < g->m[0] && !as_it_is; a++)
+        for (long j = 0; j < g->m[1]; j += step)
+          {
+            const long end = j + step < g->m[1] ? j + step : g->m[1], n = (end - j) * g->m[2];
+
+            unfold_lines (image, c, g, a, j, end, room, n);
+            gemm_rows (0, 0, o, n, c * window, weight, room, b != 0,
+                       to + (a * g->m[1] + j) * g->m[2], out);
+          }
     }
 }
 
