@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/meta"))
 # pylint: disable=wrong-import-position
 from checks import Report  # noqa: E402
-from onnx_control import cases, refused  # noqa: E402
+from onnx_control import cases, lacking, refused  # noqa: E402
 
 onnxruntime.set_default_logger_severity(3)
 RANDOM = np.random.default_rng(7)
@@ -375,6 +375,19 @@ def check_control(report, program):
                      [] if child.returncode in (1, 2) and says in child.stderr else [child.stderr])
 
 
+def check_lacking(report, program):
+    """What no call could run is refused by loading, and `tapedeck info` says the same."""
+    for name, model, says in lacking():
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.save(model, f"{folder}/m.onnx")
+            loaded = subprocess.run([program, "eval", f"{folder}/m.onnx", "--in", "nothing"], capture_output=True, text=True,
+                                    timeout=60)
+            looked = subprocess.run([program, "info", f"{folder}/m.onnx"], capture_output=True, text=True, timeout=60)
+        report.claim(f"{name} is refused, and info says why",
+                     [] if loaded.returncode == 2 and f"not there: {says}" in loaded.stderr and says in looked.stdout
+                     else [loaded.stderr, looked.stdout])
+
+
 def check_voice_detector(report, program):
     """A real model with If, of shared/data."""
     shared = pathlib.Path(os.environ.get("TAPEDECK_SHARED", ROOT.parent / "shared"))
@@ -392,6 +405,7 @@ def check_voice_detector(report, program):
 def main():
     report = Report()
     check_control(report, sys.argv[1])
+    check_lacking(report, sys.argv[1])
     check_voice_detector(report, sys.argv[1])
     for op, opsets, inputs, attributes, *rest in ROWS:
         problems, n_run = [], 0

@@ -142,3 +142,25 @@ def refused():
     yield "scales of blocks", model(
         [node("DequantizeLinear", "q s", "y", block_size=2)], {"q": np.zeros((4, 4), np.uint8)}, ["y"],
         [("s", np.ones((2, 4), np.float32))], 21), "attribute block_size of this value of DequantizeLinear (node y)"
+
+
+def lacking():
+    """Name, model, what is said: what loading and `tapedeck info` know without a call."""
+    x = {"x": np.ones((1, 2, 6, 6), np.float32)}
+    whole = {"x": np.ones((2, 3), np.int64)}
+    says = " (node y) of an array: it is there of "
+    for op in ("Round", "Ceil", "Floor"):
+        yield op + " of an array", model([node("Add", "x x", "z"), node(op, "z", "y")], x, ["y"]), \
+            op + says + "sizes and constants only"
+    yield "Mod of an array", model([node("Mod", "two x", "y")], whole, ["y"], [("two", np.int64(2))]), \
+        "Mod" + says + "integers that are sizes or constants only"
+    yield "AveragePool with gaps", model([node("AveragePool", "x", "y", kernel_shape=[2, 2], dilations=[2, 1])], x, ["y"],
+                                         opset=19), "dilations of AveragePool (node y)"
+    weights = [("w", np.ones((2, 2, 1, 1), np.float32))]
+    yield "ConvTranspose that leaves gaps", model(
+        [node("ConvTranspose", "x w", "y", kernel_shape=[1, 1], strides=[2, 2], auto_pad="SAME_UPPER")], x, ["y"], weights), \
+        "an output larger than its windows reach of ConvTranspose (node y)"
+    yield "LRN of an even size", model([node("LRN", "x", "y", size=2)], x, ["y"]), "an even size of LRN (node y)"
+    yield "GRU with a clip", model([node("GRU", "s v u", "y", hidden_size=2, clip=1.0)], {"s": np.ones((3, 1, 2), np.float32)},
+                                   ["y"], [("v", np.ones((1, 6, 2), np.float32)), ("u", np.ones((1, 6, 2), np.float32))]), \
+        "attribute clip of GRU (node y)"

@@ -380,17 +380,32 @@ has_ended (const char *pid)
   return kill ((pid_t)atoi (pid), 0) != 0;
 }
 
+static void
+both_end (int signal)
+{
+  size_t n;
+  char *pid = td_test_read_file (td_test_tmp ("pid"), &n);
+  g_subprocess_send_signal (app, signal);
+  g_subprocess_wait (app, NULL, NULL);
+  assert_true (g_subprocess_get_if_exited (app));
+  wait_until ("the end of the program", has_ended, pid);
+  free (pid);
+}
+
 /* Ctrl+C in the terminal reaches the app alone: it takes the program with it. */
 static void
 journey__interrupt_ends_the_app_and_its_program (void **state)
 {
-  size_t n;
   start_model ();
-  char *pid = td_test_read_file (td_test_tmp ("pid"), &n);
-  g_subprocess_send_signal (app, SIGINT);
-  g_subprocess_wait (app, NULL, NULL);
-  wait_until ("the end of the program", has_ended, pid);
-  free (pid);
+  both_end (SIGINT);
+}
+
+/* A program that stands would stand for ever. */
+static void
+journey__termination_ends_the_app_and_a_program_that_is_paused (void **state)
+{
+  pause_model ();
+  both_end (SIGTERM);
 }
 
 /* The loop wakes up for it: conditions are looked at again. */
@@ -418,6 +433,9 @@ main (void)
                                      td_test_setup, teardown),
     cmocka_unit_test_setup_teardown (journey__interrupt_ends_the_app_and_its_program,
                                      td_test_setup, teardown),
+    cmocka_unit_test_setup_teardown (
+        journey__termination_ends_the_app_and_a_program_that_is_paused, td_test_setup,
+        teardown),
     cmocka_unit_test_setup_teardown (journey__detach_and_quit_and_the_program_goes_on,
                                      td_test_setup, teardown),
   };

@@ -305,8 +305,8 @@ soften_hinting (void)
     g_object_set (settings, "gtk-xft-hintstyle", "hintslight", NULL);
 }
 
-/* Ctrl+C in the terminal, or its end. Programs hear neither, so their windows end them, but for
- * those that were let go. */
+/* Ctrl+C in the terminal, its end, or somebody who wants the app gone. Programs hear none of it,
+ * so their windows end them, but for those that were let go. */
 static gboolean
 interrupted (gpointer app)
 {
@@ -339,6 +339,7 @@ td_application_startup (GApplication *app)
   td_keys_bind_accels (GTK_APPLICATION (app));
   g_unix_signal_add (SIGINT, interrupted, app);
   g_unix_signal_add (SIGHUP, interrupted, app);
+  g_unix_signal_add (SIGTERM, interrupted, app);
 }
 
 static void

@@ -212,6 +212,15 @@ lack_of_int8 (const TdOnnxNode *n, int input, const char *output, void *user)
     lack (user, "output %.100s of int8", output);
 }
 
+static void
+lack_of_sizes (const TdOnnxNode *n, void *user)
+{
+  char text[240];
+
+  lack (user, "%s of an array: it is there %s", td__onnx_node_text (n, text, sizeof text),
+        n->row->limits);
+}
+
 int
 td__onnx_look_through (TdOnnxGraph *g, const TdOnnxLoadOpt *options, char *first, size_t size)
 {
@@ -223,6 +232,7 @@ td__onnx_look_through (TdOnnxGraph *g, const TdOnnxLoadOpt *options, char *first
     {
       look_at_nodes (&l, g, g);
       td__onnx_each_narrow (g, lack_of_int8, &l);
+      td__onnx_each_of_sizes (g, lack_of_sizes, &l);
     }
   for (int i = 0; i < g->n_givens; i++)
     if (g->givens[i].tensor.why != NULL

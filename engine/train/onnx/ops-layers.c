@@ -286,7 +286,47 @@ conv_transpose (TdOnnxRun *r)
     td__run_out (r, 0, deconvolved (r, &w, more));
 }
 
+/* Number d of an attribute, or what stands for one that is not there. */
+static double
+number_at (const TdOnnxNode *n, const char *name, int d, int64_t otherwise)
+{
+  const TdOnnxAttr *a = td__onnx_attr (n, name);
+
+  return (double)(a != NULL && a->kind == TD_ONNX_INTS && d < a->n ? a->ints[d] : otherwise);
+}
+
+/* Padding to the input's size times the stride, where windows leave gaps: of no input they
+ * reach so far. */
+static const char *
+transpose_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
+{
+  const TdOnnxAttr *kernel = td__onnx_attr (n, "kernel_shape");
+
+  (void)g;
+  if (strncmp (td__onnx_attr_text (n, "auto_pad", "NOTSET"), "SAME", 4) != 0
+      || td__onnx_attr (n, "output_shape") != NULL || kernel == NULL)
+    return NULL;
+  for (int d = 0; d < kernel->n; d++)
+    if (number_at (n, "dilations", d, 1) * (number_at (n, "kernel_shape", d, 1) - 1) + 1
+            + number_at (n, "output_padding", d, 0)
+        < number_at (n, "strides", d, 1))
+      return "an output larger than its windows reach";
+  return NULL;
+}
+
 /* --- poolings --- */
+
+static const char *
+average_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
+{
+  const TdOnnxAttr *a = td__onnx_attr (n, "dilations");
+
+  (void)g;
+  for (int d = 0; a != NULL && d < a->n; d++)
+    if (number_at (n, "dilations", d, 1) != 1)
+      return "dilations";
+  return NULL;
+}
 
 /* The largest of each window with gaps: windows as columns first. */
 static TdVar *
@@ -565,6 +605,13 @@ local_response (TdOnnxRun *r)
     td__run_out (r, 0, td_local_response_normalization_ (td__run_var (r, 0), &o));
 }
 
+static const char *
+response_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
+{
+  (void)g;
+  return td__onnx_attr_int (n, "size", 1) % 2 == 0 ? "an even size" : NULL;
+}
+
 /* Whether a node that says so itself trains is the program's to say. */
 static const char *
 training_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
@@ -611,7 +658,7 @@ cross_entropy (TdOnnxRun *r)
 /* clang-format off */
 const TdOnnxRow td__onnx_layers[] = {
   { "AveragePool", .from = 1, ONE, .attributes = WINDOW "ceil_mode count_include_pad", .run = average_pool,
-    .limits = "no dilations" },
+    .lacks = average_lacks, .limits = "no dilations" },
   { "BatchNormalization", .from = 6, .to = 6, .least_in = 5, .most_in = 5, .state = 24,
     .attributes = "epsilon is_test=1 momentum spatial=1", .run = batch_normalization, .limits = "spatial, its first output only" },
   { "BatchNormalization", .from = 7, .to = 8, .least_in = 5, .most_in = 5, .state = 24,
@@ -621,7 +668,7 @@ const TdOnnxRow td__onnx_layers[] = {
     .limits = "its first output only; training is the option train of td_onnx_load" },
   { "Conv", .from = 1, .least_in = 2, .most_in = 3, .attributes = WINDOW "group", .run = conv },
   { "ConvTranspose", .from = 1, .least_in = 2, .most_in = 3, .attributes = WINDOW "group output_padding output_shape",
-    .run = conv_transpose, .limits = "no output larger than its windows reach" },
+    .run = conv_transpose, .lacks = transpose_lacks, .limits = "no output larger than its windows reach" },
   { "Dropout", .from = 7, .to = 11, ONE, .attributes = "ratio", .run = dropout, .limits = "without its mask" },
   { "Dropout", .from = 12, .least_in = 1, .most_in = 3, .read = 6, .attributes = "seed", .run = dropout,
     .lacks = training_lacks, .limits = "without its mask; training is the option train of td_onnx_load" },
@@ -638,7 +685,7 @@ const TdOnnxRow td__onnx_layers[] = {
     .run = instance_normalization },
   { "LayerNormalization", .from = 17, .least_in = 2, .most_in = 3, .attributes = "axis epsilon stash_type",
     .run = layer_normalization, .limits = "its first output only" },
-  { "LRN", .from = 1, ONE, .attributes = "alpha beta bias size", .run = local_response, .limits = "odd sizes" },
+  { "LRN", .from = 1, ONE, .attributes = "alpha beta bias size", .run = local_response, .lacks = response_lacks, .limits = "odd sizes" },
   { "MatMul", .from = 1, TWO, .run = matmul },
   { "MaxPool", .from = 1, ONE, .attributes = WINDOW "ceil_mode storage_order=0", .run = max_pool,
     .limits = "without indices; dilations with 4 axes" },

@@ -62,6 +62,11 @@ typedef void TdOnnxNarrow (const TdOnnxNode *node, int input, const char *output
 /** Mark the nodes that make int8, and find what cannot take it.  All nodes that are read have
  * their rows. */
 void td__onnx_each_narrow (TdOnnxGraph *g, TdOnnxNarrow *found, void *user);
+/** Hears of a node that takes sizes and constants only, and is given an array. */
+typedef void TdOnnxOfSizes (const TdOnnxNode *node, void *user);
+/** Find those nodes outside of bodies, as far as no input's value decides.  All nodes that are
+ * read have their rows. */
+void td__onnx_each_of_sizes (const TdOnnxGraph *g, TdOnnxOfSizes *found, void *user);
 /** Row i over all tables, or NULL beyond the last. */
 const TdOnnxRow *td__onnx_row_at (int i);
 
