@@ -133,24 +133,35 @@ size_of (Run *r, const TdOnnxInfo *info, int d)
   return -1;
 }
 
-/* Whole numbers from 0 to most, equally often. */
+/* Whole numbers from 0 to most, equally often; made on the host, as what an operation makes
+ * before the first iteration would be one of its own on the tape. */
 static TdVar *
 whole_numbers (TdDtype dtype, TdShape shape, int64_t most)
 {
   TdVar *parts = td_rand (TD_F64, shape), *v;
-  const size_t n = (size_t)td_size (parts);
+  const size_t n = (size_t)td_size (parts), width = td_dtype_bytes (dtype);
   double *host = calloc (n + 1, sizeof *host);
-  int64_t *whole = calloc (n + 1, sizeof *whole);
+  char *whole = calloc (n + 1, width);
 
   if (host == NULL || whole == NULL)
     abort ();
   td_read (parts, host, n * sizeof *host);
   for (size_t i = 0; i < n; i++)
-    whole[i] = (int64_t)floor (host[i] * (double)(most + 1));
-  v = td_tensor (TD_I64, shape, whole);
+    {
+      const int64_t wide = (int64_t)floor (host[i] * (double)(most + 1));
+      const int32_t half = (int32_t)wide;
+      const uint8_t byte = (uint8_t)wide;
+
+      memcpy (whole + i * width,
+              width == sizeof wide   ? (const void *)&wide
+              : width == sizeof half ? (const void *)&half
+                                     : (const void *)&byte,
+              width);
+    }
+  v = td_tensor (dtype, shape, whole);
   free (host);
   free (whole);
-  return dtype == TD_I64 ? v : td_cast (v, dtype);
+  return v;
 }
 
 static TdVar *

@@ -469,6 +469,7 @@ run_model (Run *r, char **argv)
       failed = access (model, R_OK) == 0 ? 0 : errno;
       if (failed == 0 && !td_find_helper ("tapedeck-eval", program, sizeof program))
         return TD_EXIT_NOT_FOUND;
+      r->s.drops_refused = r->s.pause == NULL; /* else a client has the tape open */
     }
   else
     {

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include "recording.h"
 
+#include "command.h"
 #include "runs-budget.h"
 
 #include "tapedeck.h"
@@ -431,13 +432,40 @@ mend (TdRecording *r)
   unlink (beside);
 }
 
+/* The tape of a run that has made nothing would be in the way of the next one. */
+static void
+drop_refused (const TdRecording *r)
+{
+  char error[256];
+  TdTapeReader *reader;
+  TdTapeSummaries s = { 0 };
+  bool begins, empty;
+
+  if (!r->options->drops_refused || !WIFEXITED (r->status)
+      || WEXITSTATUS (r->status) != TD_EXIT_USAGE || !is_ours (r, &begins))
+    return;
+  reader = td_tape_reader_open (r->options->tape, error, sizeof error);
+  empty = reader != NULL;
+  if (reader != NULL)
+    s = td_tape_reader_summaries (reader);
+  for (uint32_t i = 0; i < s.n; i++)
+    empty = empty && s.rows[i].n_events == 0;
+  td_tape_reader_free (reader);
+  if (empty)
+    unlink (r->options->tape);
+}
+
 void
 td_recording_close (TdRecording *r)
 {
+  const bool written = r->writer != NULL;
+
   td_assembler_free (r->assembler);
   td_tape_writer_free (r->writer);
   if (r->cut_at >= 0)
     mend (r);
+  else if (written)
+    drop_refused (r);
   if (r->tape_fd >= 0)
     close (r->tape_fd);
   if (r->ring_path[0] != '\0')

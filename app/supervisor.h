@@ -17,6 +17,8 @@ typedef struct
   const char *tape;     /**< NULL: nothing is recorded */
   const char *own_tape; /**< what the program writes itself, instead; or NULL */
   bool overwrite, quiet;
+  bool drops_refused; /**< its program ends with 2 where it was asked wrongly: of a run without
+                         operations no tape is left then */
   uint32_t level;
   uint64_t budget_bytes, values_bytes, rate_bytes;
   uint64_t runs_bytes;   /* of this recording and those beside it; 0: any number */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *
 tapedeck (void)
@@ -65,6 +66,64 @@ info_of (const char *path)
 
   assert_child_status (child, 0);
   return child;
+}
+
+/* Each whole type, made up: on the tape there is one iteration, and nothing before it. */
+static void
+run__makes_up_whole_numbers_before_the_first_iteration (void **state)
+{
+  static const struct
+  {
+    const char *name;
+    int type;
+  } inputs[] = { { "bytes", 2 }, { "halves", 6 }, { "longs", 7 }, { "truths", 9 } };
+  const char *model = td_test_tmp ("bytes.onnx"), *tape = td_test_tmp ("bytes.tdtape");
+  OnnxFile f = { .opset = 13 };
+  TdTestChild child;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+    {
+      char out[16];
+
+      snprintf (out, sizeof out, "y%zu", i);
+      onnx_input_of (&f, inputs[i].name, inputs[i].type, two, 1);
+      onnx_node (&f, out, "Identity", NULL, inputs[i].name, out, NULL, 0);
+      onnx_output (&f, out);
+    }
+  onnx_write (&f, model);
+  child = TD_TEST_RUN (tapedeck (), "run", "-o", tape, model);
+  assert_child_status (child, 0);
+  assert_contains (child.out, "input bytes (2) u8: made up, 0 or 1\n");
+  assert_contains (child.out, "output y0 (2) u8\n");
+  td_test_child_clear (&child);
+  child = info_of (tape);
+  assert_contains (child.out, "iterations       1\n");
+  td_test_child_clear (&child);
+}
+
+/* What was asked wrongly is asked again under the same name. */
+static void
+run__that_is_asked_wrongly_leaves_no_tape (void **state)
+{
+  static const char *const wrong[][2] = { { "--input", "x=/nowhere.npy" },
+                                          { "--input", "nothing=x.npy" },
+                                          { "--size", "batch=many" },
+                                          { "--colour", "red" } };
+  const char *tape = td_test_tmp ("again.tdtape"), *model = write_model ();
+  TdTestChild child;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    {
+      child = TD_TEST_RUN (tapedeck (), "run", "-o", tape, model, wrong[i][0], wrong[i][1]);
+      assert_child_status (child, 2);
+      assert_int_not_equal (access (tape, F_OK), 0);
+      td_test_child_clear (&child);
+    }
+  child = TD_TEST_RUN (tapedeck (), "run", "-o", tape, model, "--size", "batch=2");
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
 }
 
 static void
@@ -278,6 +337,8 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (run__goes_forward_and_backward_once),
+    td_test (run__makes_up_whole_numbers_before_the_first_iteration),
+    td_test (run__that_is_asked_wrongly_leaves_no_tape),
     td_test (run__goes_as_often_as_it_is_told),
     td_test (run__takes_inputs_from_files),
     td_test (run__has_the_links_that_the_names_of_nodes_speak_of),

@@ -486,7 +486,15 @@ list__is_what_is_refused (void **state)
         "stand where only some of an operation's rows go out, and runs what is written. As "
         "ONNX, "
         "batch normalization in training\n"
-        "leaves the running moments as they are, and dropout draws other numbers.\n\n"
+        "leaves the running moments as they are, and dropout draws other numbers. C is of "
+        "float32 and "
+        "of whole numbers:\n"
+        "sums, comparisons and what goes element by element is there of float64 too, but "
+        "products, "
+        "windows, normalisations,\n"
+        "softmax and losses of float64 are refused (\"matmul of f64\"), and so is everything of float16 "
+        "and "
+        "bfloat16.\n\n"
         "| operation | C | ONNX |\n|---|---|---|\n";
   char *text = NULL, *now;
   size_t n, n_now;
