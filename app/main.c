@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "address.h"
 #include "command.h"
+#include "model-tape.h"
 
 #include "td-tape.h"
 
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 static int command_viz (int argc, char **argv);
+static int command_show (int argc, char **argv);
 static int command_eval (int argc, char **argv);
 static int command_serve (int argc, char **argv);
 static int command_weights (int argc, char **argv);
@@ -29,8 +31,8 @@ static const struct
     td_command_run },
   { "info", "TAPE|MODEL.onnx [--oom] [--json]",
     "what is on a tape, or in a model of another program", td_command_info, true },
-  { "show", "TAPE --view VIEW [OPTIONS]", "a view of a tape as text, picture or data",
-    command_viz, true },
+  { "show", "TAPE|MODEL.onnx --view VIEW [OPTIONS]",
+    "a view of a tape as text, picture or data", command_show, true },
   { "diff", "TAPE[:ITER] TAPE[:ITER] [--json]", "structure and numbers of two iterations",
     command_viz, true },
   { "leaks", "TAPE [--json]", "what grows and who holds it", command_viz, true },
@@ -90,6 +92,15 @@ command_viz (int argc, char **argv)
   static char name[] = "tapedeck-viz";
 
   return command_of (name, argc, argv);
+}
+
+/* A model is as good as a tape of it. */
+static int
+command_show (int argc, char **argv)
+{
+  const int status = td_model_arguments (argc - 1, argv + 1);
+
+  return status == TD_EXIT_OK ? command_viz (argc, argv) : status;
 }
 
 static int

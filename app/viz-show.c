@@ -81,6 +81,7 @@ static const char help[]
       "--schedule N    another schedule of that function than the one replayed last\n"
       "--theme light|dark|high-contrast|chainer   --scale K   --width W   --height H   "
       "pictures\n"
+      "--fit N         pictures: no side is longer than N pixels\n"
       "-o FILE         - is standard output\n"
       "\n"
       "Exit status: 0 done, 2 trouble.\n";
@@ -277,6 +278,12 @@ set_scale (Show *s, const char *value)
 }
 
 static gboolean
+set_fit (Show *s, const char *value)
+{
+  return parse_small (value, 1, 20000, &s->fit);
+}
+
+static gboolean
 set_iteration (Show *s, const char *value)
 {
   return parse_int (value, 0, G_MAXINT64, &s->iteration);
@@ -360,6 +367,7 @@ static const struct
   { "--theme", set_theme, "light, dark, high-contrast or chainer" },
   { "--node", set_node, "the id of a node" },
   { "--scale", set_scale, "a number from 0.05 to 8" },
+  { "--fit", set_fit, "a number from 1 to 20000" },
   { "--iteration", set_iteration, "the number of an iteration" },
   { "--event", set_event, "the number of an event" },
   { "--fold", set_fold, "a depth from 0 to 1000, or all," },
@@ -576,6 +584,8 @@ write_view (Show *s, const View *view, GError **error)
     {
       g_autoptr (TdScene) scene = view->draw (s, error);
 
+      if (scene && s->fit > 0)
+        s->scale = MIN (1, s->fit / MAX (td_scene_width (scene), td_scene_height (scene)));
       return scene
              && td_scene_export (scene, s->format, s->out, s->scale, td_theme_get (s->theme),
                                  error);

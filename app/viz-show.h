@@ -16,7 +16,7 @@ typedef struct
   const char *tape, *view, *format, *out, *theme, *node, *function, *rules, *recompute,
       *against;
   gint64 iteration;
-  gint event, fold, width, height, schedule, newest;
+  gint event, fold, width, height, fit, schedule, newest;
   double scale;
   gboolean fold_given, discarded;
   TdRange range; /* of iterations, of views over the run; empty: all */

@@ -67,6 +67,7 @@ everything_is_there ()
       "share/glib-2.0/schemas/$app.gschema.xml" "share/icons/hicolor/scalable/apps/$app.svg" \
       "share/icons/hicolor/symbolic/apps/$app-symbolic.svg" \
       share/icons/hicolor/scalable/mimetypes/application-vnd.tapedeck.tape.svg \
+      share/icons/hicolor/scalable/mimetypes/application-x-onnx.svg "share/thumbnailers/$app.thumbnailer" \
       share/tapedeck/lessons/1-first-network.lesson share/tapedeck/lessons/xor.tdtape
   fi
   for name in "$source"/data/python/tapedeck/*.py; do

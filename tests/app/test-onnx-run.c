@@ -223,6 +223,49 @@ run__has_the_links_that_the_names_of_nodes_speak_of (void **state)
 #endif
 }
 
+#ifdef TD_WITH_VIZ
+/* The size of a picture of PNG, as its header has it. */
+static void
+read_size (const char *path, unsigned *width, unsigned *height)
+{
+  size_t n;
+  unsigned char *png = (unsigned char *)td_test_read_file (path, &n);
+
+  assert_true (n > 24 && memcmp (png, "\x89PNG", 4) == 0);
+  *width = (unsigned)png[18] << 8 | png[19];
+  *height = (unsigned)png[22] << 8 | png[23];
+  free (png);
+}
+
+/* Without arithmetic, and the second time without a run; whoever cannot run is no picture. */
+static void
+show__draws_a_model_as_small_as_is_asked (void **state)
+{
+  const char *model = write_model (), *picture = td_test_tmp ("model.png");
+  unsigned width, height;
+  TdTestChild child;
+
+  (void)state;
+  setenv ("XDG_CACHE_HOME", td_test_tmp ("cache"), 1);
+  for (int turn = 0; turn < 2; turn++)
+    {
+      child = TD_TEST_RUN (tapedeck (), "show", model, "--view", "graph", "--format", "png",
+                           "--fit", turn == 0 ? "64" : "128", "-o", picture);
+      assert_child_status (child, 0);
+      assert_string_equal (child.out, "");
+      td_test_child_clear (&child);
+      read_size (picture, &width, &height);
+      assert_int_equal (width > height ? width : height, turn == 0 ? 64 : 128);
+    }
+  child = TD_TEST_RUN (tapedeck (), "show", write_lacking_model (), "--view", "graph", "-o",
+                       picture);
+  assert_child_status (child, 2);
+  assert_contains (child.err, "not there: operator Det (node n1)");
+  td_test_child_clear (&child);
+  unsetenv ("XDG_CACHE_HOME");
+}
+#endif
+
 /* Of one input alone, though the file gives both sizes one name. */
 static void
 run__takes_the_size_of_an_axis (void **state)
@@ -342,6 +385,9 @@ main (void)
     td_test (run__goes_as_often_as_it_is_told),
     td_test (run__takes_inputs_from_files),
     td_test (run__has_the_links_that_the_names_of_nodes_speak_of),
+#ifdef TD_WITH_VIZ
+    td_test (show__draws_a_model_as_small_as_is_asked),
+#endif
     td_test (run__takes_the_size_of_an_axis),
     td_test (run__says_what_is_wrong_with_how_it_is_called),
     td_test (run__lists_what_is_not_there),

@@ -43,17 +43,35 @@ magic_is_the_tapes ()
   [ -n "$in_header" ] && grep -qF "value=\"$in_header\"" "$id.mime.xml"
 }
 
-# The shared MIME database of a folder of its own, asked about a file without a suffix.
+# mime_type_is_found TYPE FILE: the shared MIME database of a folder of its own, asked about a file
+# whose name says nothing.
 mime_type_is_found ()
 {
   dir=$(mktemp -d) || return 1
   mkdir -p "$dir/mime/packages"
   cp "$id.mime.xml" "$dir/mime/packages/"
   update-mime-database "$dir/mime" || return 1
-  printf 'TDTAPE\r\nand more' >"$dir/sample"
+  cp "$2" "$dir/sample"
   type=$(XDG_DATA_HOME=$dir XDG_DATA_DIRS=$dir gio info -a standard::content-type "$dir/sample")
   rm -rf "$dir"
-  case $type in *application/vnd.tapedeck.tape*) ;; *) echo "$type"; return 1 ;; esac
+  case $type in *$1*) ;; *) echo "$type"; return 1 ;; esac
+}
+
+models_are_found ()
+{
+  for model in ../tests/golden/onnx/*.onnx; do
+    mime_type_is_found application/x-onnx "$model" || return 1
+  done
+}
+
+# What it makes pictures of is what the desktop file opens, and its command has these options.
+thumbnails_are_of_our_types ()
+{
+  [ "$(sed -n 's/^MimeType=//p' "$id.thumbnailer")" \
+    = "$(sed -n 's/^MimeType=\(.*\)x-scheme-handler.*/\1/p' "$id.desktop")" ] || return 1
+  for option in --view --fit --format; do
+    grep -q "^Exec=tapedeck show %i .*$option" "$id.thumbnailer" || return 1
+  done
 }
 
 ids_agree ()
@@ -61,13 +79,13 @@ ids_agree ()
   grep -q "<id>$id</id>" "$id.metainfo.xml" || return 1
   grep -q "^Icon=$id\$" "$id.desktop" || return 1
   grep -q "$id.desktop</launchable>" "$id.metainfo.xml" || return 1
-  type=application/vnd.tapedeck.tape
-  grep -q "^MimeType=.*$type;" "$id.desktop" || return 1
-  grep -q "<mediatype>$type<" "$id.metainfo.xml" || return 1
-  grep -q "type=\"$type\"" "$id.mime.xml" || return 1
-  test -f "icons/hicolor/scalable/apps/$id.svg" \
-    -a -f "icons/hicolor/symbolic/apps/$id-symbolic.svg" \
-    -a -f icons/hicolor/scalable/mimetypes/application-vnd.tapedeck.tape.svg
+  for type in application/vnd.tapedeck.tape application/x-onnx; do
+    grep -q "^MimeType=.*$type;" "$id.desktop" || return 1
+    grep -q "<mediatype>$type<" "$id.metainfo.xml" || return 1
+    grep -q "type=\"$type\"" "$id.mime.xml" || return 1
+    test -f "icons/hicolor/scalable/mimetypes/$(echo $type | tr / -).svg" || return 1
+  done
+  test -f "icons/hicolor/scalable/apps/$id.svg" -a -f "icons/hicolor/symbolic/apps/$id-symbolic.svg"
 }
 
 release_is_this_version ()
@@ -85,8 +103,11 @@ claim_with appstreamcli "the AppStream file is valid" appstreamcli validate --no
 claim_with glib-compile-schemas "the settings schema compiles" tool_is_silent \
   glib-compile-schemas --strict --dry-run .
 claim "the MIME magic is what tapes begin with" magic_is_the_tapes
-claim_with update-mime-database "a tape without its suffix is recognised" mime_type_is_found
-claim "application id, icons and MIME type agree" ids_agree
+claim_with update-mime-database "a tape without its suffix is recognised" mime_type_is_found \
+  application/vnd.tapedeck.tape ../tests/golden/tape-1.3.tdtape
+claim_with update-mime-database "an ONNX model without its suffix is recognised" models_are_found
+claim "pictures are made of what is opened" thumbnails_are_of_our_types
+claim "application id, icons and MIME types agree" ids_agree
 claim "AppStream knows the version of meson.build" release_is_this_version
 claim_with man "the man page has no warning" tool_is_silent \
   sh -c 'LC_ALL=C.UTF-8 MANROFFSEQ= MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z tapedeck.1 2>&1 >/dev/null'

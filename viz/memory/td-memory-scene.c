@@ -412,7 +412,7 @@ td_memory_scene_lines (const TdIteration *iteration, const TdMemoryProfile *prof
   guint at
       = view->event >= 0 ? MIN ((guint)view->event, profile->n_steps - 1) : profile->peak_event;
   TdSceneRect area;
-  Stack s = { .n = profile->n_steps, .bytes = profile->bytes };
+  Stack s = { .n = profile->n_steps, .bytes = profile->bytes, .most = profile->most };
   TdSceneBuilder *b;
   double y;
 
@@ -425,8 +425,10 @@ td_memory_scene_lines (const TdIteration *iteration, const TdMemoryProfile *prof
   s.y_max *= 1.04;
   add_y_axis (&s);
   set_axes (&s, 0, s.n);
+  find_tallest (&s, profile->total, s.n);
   for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
-    add_area (&s, td_category_order[i], profile->total, NULL, s.n, base);
+    add_area (&s, td_category_order[i], NULL, s.n, base);
+  g_clear_pointer (&s.tallest, g_free);
   y = add_legend (&s, at, profile->total[at], 0);
   for (guint i = 0; i < n_lines; i++)
     if (lines[i].total)

@@ -530,8 +530,12 @@ td_what_if_predict_profile (const TdWhatIf *self)
       g_autofree gint64 *step = find_steps (self, c);
 
       add_steps (p->bytes[c], p->n_steps, step);
+      p->most[c] = 0;
       for (guint e = 0; e < p->n_steps; e++)
-        p->total[e] += p->bytes[c][e];
+        {
+          p->total[e] += p->bytes[c][e];
+          p->most[c] = MAX (p->most[c], p->bytes[c][e]);
+        }
     }
   find_peak (self, p->total, &p->peak_bytes, &p->peak_event);
   return p;
