@@ -157,6 +157,17 @@ td_weights_file_clear (TdWeightsFile *file)
   g_clear_pointer (&file->arrays, g_array_unref);
 }
 
+/* One number over and over, as zeros that nothing has trained yet, says nothing of two arrays.
+ */
+static gboolean
+is_constant (const TdRecord *v)
+{
+  const size_t width = td_dtype_bytes (v->dtype);
+
+  return v->bytes <= width
+         || memcmp (v->data, (const char *)v->data + width, v->bytes - width) == 0;
+}
+
 gboolean
 td_weights_file_same (guint i, guint other, gpointer user)
 {
@@ -167,7 +178,7 @@ td_weights_file_same (guint i, guint other, gpointer user)
       = file->source->read (file->source, g_ptr_array_index (file->names, i), &a, &why)
         && file->source->read (file->source, g_ptr_array_index (file->names, other), &b, &why)
         && a.kind == TD_RECORD_ARRAY && b.kind == TD_RECORD_ARRAY && a.bytes == b.bytes
-        && memcmp (a.data, b.data, a.bytes) == 0;
+        && memcmp (a.data, b.data, a.bytes) == 0 && !is_constant (&a);
 
   free (a.data);
   free (b.data);

@@ -168,7 +168,11 @@ def three(folder):
     state = without_masks(b.net)
     text = b.equal(b.save(state, safe=True))
     assert "rows=64:96" in text and "of three in one" in text, text
+    # As nn.MultiheadAttention calls it, which has no layer for it.
     c = Bench(folder, "gpt", b.net, b.x)
+    packed = {key.replace("qkv.", "in_proj_"): value for key, value in state.items()}
+    assert "attention.in_proj_weight rows=32:64" in b.equal(b.save(packed)), "in three"
+    assert "attention.in_proj_bias" in c.equal(c.save(packed, safe=True)), "in one"
     apart = {}
     for key, value in state.items():
         if "qkv" in key:
@@ -210,6 +214,9 @@ def tied(folder):
     state["head.weight"] = state["head.weight"] + 1
     asked = b.refused(b.save(state))
     assert len(asked) == 1 and "head.weight" in asked[0], asked
+    for key in ("wte.weight", "head.weight"):  # what says nothing ties nothing
+        state[key] = torch.zeros_like(state[key])
+    assert len(b.refused(b.save(state))) == 1
 
 
 class Recurrent(nn.Module):
@@ -280,7 +287,8 @@ def wrong(folder):
     for line, words in (("fc/W", "got 1 words"), ("fc/W fc.nothing", "FROM has no array fc.nothing"),
                         ("nothing fc.weight", "the model has no array or layer nothing"),
                         ("fc/W fc.weight turn", "turn is no step"), ("fc/W layer.weight_ih_l0", "(5, 16) expected"),
-                        ("fc/W fc.weight rows=3:2", "rows=FIRST:END"), ("fc/W fc.weight rows=0:9", "has no rows 0 to 9"),
+                        ("fc/W fc.weight rows=3:2", "rows=FIRST:END"),
+                        ("fc/W fc.weight rows=0:9", "has no rows 0 to 9"),
                         ("fc/W fc.weight\nfc/W fc.weight", "line 2 of the table: fc/W is asked twice for"),
                         ("fc fc\nfc fc", "asked twice"), ("fc layer", "different kinds"),
                         ("fc/W fc.weight,fc.bias", "do not fit together"), ("fc/b fc.bias transpose", "two axes")):
