@@ -19,8 +19,8 @@ TD_BEGIN_DECLS
 typedef struct TdComm TdComm;
 
 /* --- communicators ------------------------------------------------------------------------ */
-/** The processes that were started together.  name: "mpi", which needs Open MPI's libraries;
- * NULL: that where mpirun has started the program, else this process alone, without MPI.  For
+/** The processes that were started together.  name: "mpi", which needs Open MPI's libraries,
+ * and takes the shared memory of a machine between its ranks: there is no "shm" besides; NULL: that where mpirun has started the program, else this process alone, without MPI.  For
  * all ranks.  *Owner*: the caller, td_comm_free or td_finish.
  * *Errors*: TD_ERR_ARG for an unknown name, TD_ERR_STATE where MPI cannot be had, and why;
  * inert then. */
@@ -90,6 +90,33 @@ TD_API TdLink *td_multi_node_batch_normalization_new_at (TdLink *parent, const c
                                                          TdBatchNormLinkOpt options,
                                                          const TdSite *site);
 
+enum
+{
+  TD_NO_RANK = -1,           /**< the list's own inputs, or its output */
+  TD_CHAIN_LIST_PARTNERS = 8 /**< ranks in, and ranks out, of one link */
+};
+/** A model whose links lie on several ranks: each rank's list has those that it computes, in
+ * their order; all lists together are the model.  A call of it and its backward are for all
+ * ranks; ranks whose links take nothing from the list's inputs are called with any.  It returns
+ * what the link without ranks out gives; where there is none, a scalar 0, the delegate, on which
+ * td_backward is called.  *Errors*: of the first call, on all ranks, where links wait in a
+ * circle, or for what nobody sends, or send what nobody takes.  *Source*:
+ * chainermn.links.MultiNodeChainList. */
+TD_API TdLink *td_multi_node_chain_list_new (TdLink *parent, const char *name, TdComm *comm);
+TD_API TdLink *td_multi_node_chain_list_new_at (TdLink *parent, const char *name, TdComm *comm,
+                                                const TdSite *site);
+/** Put a root link behind the others.  rank_in: whose output is its input, rank_out: whose input
+ * its output is; TD_NO_RANK: see there; this rank's own number: a later link of this list.
+ * *Owner*: the list.  Returns link.  *Errors*: TD_ERR_ARG for a number that is no rank's, and
+ * for a second link without ranks out. */
+TD_API TdLink *td_multi_node_chain_list_add (TdLink *list, TdLink *link, int rank_in,
+                                             int rank_out);
+/** The same with several inputs, in the order in which link takes them, and one output that
+ * goes to several. */
+TD_API TdLink *td_multi_node_chain_list_add_many (TdLink *list, TdLink *link,
+                                                  const int *rank_in, int n_in,
+                                                  const int *rank_out, int n_out);
+
 /* --- training ----------------------------------------------------------------------------- */
 /** Give all ranks the parameters and persistents of rank 0.  Parameters that wait for their
  * shapes get rank 0's.  For all ranks.
@@ -153,6 +180,45 @@ TD_API TdExtension *td_multi_node_evaluator_new (TdExtension *evaluator, TdComm 
 TD_API TdExtension *td_multi_node_evaluator_new_at (TdExtension *evaluator, TdComm *comm,
                                                     const TdSite *site);
 
+/** An extension that reports, under aggregated_key (NULL: key), the mean of the values that all
+ * ranks have reported under key since it did so last: each time that trigger fires, NULL: every
+ * iteration.  Ranks that have none do not count.  For all ranks, each time.  *Source*:
+ * chainermn.extensions.ObservationAggregator. */
+TD_API TdExtension *td_observation_aggregator_new (TdComm *comm, const char *key,
+                                                   const char *aggregated_key,
+                                                   TdTrigger *trigger);
+
+typedef struct
+{
+  int n_retains; /**< checkpoints of this rank that stay, the newest; 0: all */
+  bool resume;   /**< go on from the newest one when training begins */
+  int end_;
+} TdCheckpointerOpt;
+#define TD_CHECKPOINTER_DEFAULTS .n_retains = 2, .resume = true
+/** An extension that saves every rank's trainer, NAME.ITERATION.RANK-of-SIZE.npz in its folder,
+ * once an epoch unless td_trainer_extend says otherwise.  When training begins all ranks go on
+ * from the newest iteration that each of them has whole; a damaged file is named, and the next
+ * older iteration taken.  Where a newer one is of another number of ranks, all get the weights,
+ * optimizers and count of iterations of its rank 0, and iterators, epochs and random numbers
+ * begin anew, which is said.  Where there is none, training begins.  For all ranks.  *Errors*:
+ * TD_ERR_IO on all ranks where one cannot write.  *Source*:
+ * chainermn.create_multi_node_checkpointer. */
+TD_API TdExtension *td_multi_node_checkpointer_new_ (const char *name, TdComm *comm,
+                                                     TdCheckpointerOpt options);
+
+/** Have an iterator give all ranks the batches that rank root reads: the datasets of the others
+ * are not looked at, and may be any.  From here on td_iter_next is for all ranks.  Returns the
+ * iterator itself.  *Source*: chainermn.iterators.create_multi_node_iterator. */
+TD_API TdIter *td_multi_node_iterator_new (TdIter *it, TdComm *comm, int root);
+TD_API TdIter *td_multi_node_iterator_new_at (TdIter *it, TdComm *comm, int root,
+                                              const TdSite *site);
+/** Have iterators of all ranks give the same rows in the same order, from rank 0's place on:
+ * each reads its own dataset.  For all ranks, this once.  Returns the iterator itself.
+ * *Errors*: TD_ERR_ARG where length, batch size, shuffle or repeat differ.  *Source*:
+ * chainermn.iterators.create_synchronized_iterator. */
+TD_API TdIter *td_synchronized_iterator_new (TdIter *it, TdComm *comm);
+TD_API TdIter *td_synchronized_iterator_new_at (TdIter *it, TdComm *comm, const TdSite *site);
+
 typedef struct
 {
   bool shuffle;            /**< deal examples out in a random order */
@@ -190,6 +256,11 @@ TD_API TdDataset *td_scatter_dataset_at (TdDataset *dataset, TdComm *comm, TdSca
 #define td_comm_allreduce_grad(...) td_comm_allreduce_grad_at (__VA_ARGS__, TD_HERE)
 #define td_multi_node_optimizer_new(opt, ...) td__multi_node_optimizer_new_x (opt, __VA_ARGS__, .end_ = 0)
 #define td__multi_node_optimizer_new_x(opt, comm, ...) td_multi_node_optimizer_new_at (opt, comm, TD_OPTIONS_ (TdMultiNodeOpt, TD_MULTI_NODE_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_multi_node_chain_list_new(...) td_multi_node_chain_list_new_at (__VA_ARGS__, TD_HERE)
+#define td_multi_node_iterator_new(...) td_multi_node_iterator_new_at (__VA_ARGS__, TD_HERE)
+#define td_synchronized_iterator_new(...) td_synchronized_iterator_new_at (__VA_ARGS__, TD_HERE)
+#define td_multi_node_checkpointer_new(name, ...) td__multi_node_checkpointer_new_x (name, __VA_ARGS__, .end_ = 0)
+#define td__multi_node_checkpointer_new_x(name, comm, ...) td_multi_node_checkpointer_new_ (name, comm, TD_OPTIONS_ (TdCheckpointerOpt, TD_CHECKPOINTER_DEFAULTS, __VA_ARGS__))
 #define td_multi_node_evaluator_new(...) td_multi_node_evaluator_new_at (__VA_ARGS__, TD_HERE)
 #define td_scatter_dataset(dataset, ...) td__scatter_dataset_x (dataset, __VA_ARGS__, .end_ = 0)
 #define td__scatter_dataset_x(dataset, comm, ...) td_scatter_dataset_at (dataset, comm, TD_OPTIONS_ (TdScatterOpt, TD_SCATTER_DEFAULTS, __VA_ARGS__), TD_HERE)

@@ -125,8 +125,11 @@ transport_of (const char *name, const TdSite *site)
     return &td__transport_alone;
   if (name != NULL && strcmp (name, "mpi") != 0)
     {
-      td__fail (TD_ERR_ARG, "td_comm_new", site, "no communicator \"%.40s\": there is \"mpi\"",
-                name);
+      td__fail (TD_ERR_ARG, "td_comm_new", site,
+                "no communicator \"%.40s\": there is \"mpi\"%s", name,
+                strcmp (name, "shm") == 0
+                    ? ", by which ranks of one machine use its shared memory"
+                    : "");
       return NULL;
     }
   t = td__transport_mpi (&why);

@@ -285,6 +285,16 @@ split__makes_communicators_of_a_color_in_the_order_of_keys (void **state)
 }
 
 static void
+communicators__that_there_are_not_say_what_there_is (void **state)
+{
+  (void)state;
+  assert_int_equal (td_comm_size (td_comm_new ("shm")), 0);
+  assert_non_null (strstr (said (TD_ERR_ARG), "no communicator \"shm\": there is \"mpi\", by "
+                                              "which ranks of one machine use its shared "
+                                              "memory"));
+}
+
+static void
 ranks__of_one_machine_have_numbers_of_their_own (void **state)
 {
   unsigned char seen[MOST];
@@ -340,6 +350,7 @@ main (void)
     ranks_test (sum__has_the_same_bits_on_all_ranks_and_each_time),
     ranks_test (split__makes_communicators_of_a_color_in_the_order_of_keys),
     ranks_test (ranks__of_one_machine_have_numbers_of_their_own),
+    ranks_test (communicators__that_there_are_not_say_what_there_is),
     ranks_test (static_function__with_a_collective_stays_dynamic_and_right),
   };
 

@@ -15,16 +15,16 @@ enum
   PREFETCH_MOST = 4096
 };
 
-static TdIter *
-inert_iter (void)
+TdIter *
+td__iter_inert (void)
 {
   static TdIter inert = { .inert = true, .at = { .epoch = INT64_MAX } };
 
   return &inert;
 }
 
-static bool
-iter_usable (const TdIter *it, const char *call, const TdSite *site)
+bool
+td__iter_usable (const TdIter *it, const char *call, const TdSite *site)
 {
   if (td__stranger (call))
     return false;
@@ -42,6 +42,8 @@ iter_free (void *object)
 {
   TdIter *it = object;
 
+  if (it->share != NULL)
+    it->share->free (it->shared);
   td__ahead_drop (it);
   td__prefetch_free (it->prefetch);
   td__dataset_unref (it->dataset);
@@ -63,7 +65,7 @@ td_iter_free (TdIter *it)
 void
 td_iter_reset (TdIter *it)
 {
-  if (!iter_usable (it, "td_iter_reset", NULL))
+  if (!td__iter_usable (it, "td_iter_reset", NULL))
     return;
   td__cursor_begin (it, &it->at);
   td__ahead_restart (it);
@@ -86,12 +88,12 @@ iter_make (TdDataset *dataset, TdSerialIterOpt o, const char *call, const TdSite
   TdIter *it;
 
   if (!td__ensure_started () || !td__dataset_usable (dataset, call, site))
-    return inert_iter ();
+    return td__iter_inert ();
   if (o.batch_size <= 0 || dataset->n <= 0 || o.batch_size > INT32_MAX)
     {
       td__fail (TD_ERR_ARG, call, site, "batches of %lld out of %lld rows cannot be had",
                 (long long)o.batch_size, (long long)dataset->n);
-      return inert_iter ();
+      return td__iter_inert ();
     }
   it = td__xcalloc (1, sizeof *it);
   it->dataset = td__dataset_ref (dataset);
@@ -111,7 +113,7 @@ row_iter_make (TdDataset *dataset, TdSerialIterOpt o, const char *call, const Td
   if (dataset != NULL && dataset->is_text)
     {
       td__fail (TD_ERR_ARG, call, site, "a text is read by td_text_iterator_new");
-      return inert_iter ();
+      return td__iter_inert ();
     }
   it = iter_make (dataset, o, call, site);
   if (it->inert)
@@ -154,7 +156,7 @@ td_multithread_iterator_new_at (TdDataset *dataset, TdMultithreadIterOpt m, cons
       td__fail (TD_ERR_ARG, "td_multithread_iterator_new", site,
                 "1 to %d threads and 0 to %d batches ahead expected, got %d and %d",
                 THREADS_MOST, PREFETCH_MOST, m.n_threads, m.n_prefetch);
-      return inert_iter ();
+      return td__iter_inert ();
     }
   it = row_iter_make (dataset, o, "td_multithread_iterator_new", site);
   if (!it->inert)
@@ -182,7 +184,7 @@ td_text_iterator_new (TdDataset *text, int64_t batch_size)
     {
       td__fail (TD_ERR_ARG, "td_text_iterator_new", NULL,
                 "a text of at least %lld characters expected", (long long)batch_size);
-      return inert_iter ();
+      return td__iter_inert ();
     }
   it = iter_make (text, o, "td_text_iterator_new", NULL);
   if (!it->inert)
@@ -193,7 +195,7 @@ td_text_iterator_new (TdDataset *text, int64_t batch_size)
 TdStatus
 td_iter_set_padding (TdIter *it, const double *padding, int n_padding)
 {
-  if (!iter_usable (it, "td_iter_set_padding", NULL))
+  if (!td__iter_usable (it, "td_iter_set_padding", NULL))
     return td__error_status ();
   if (n_padding < 0 || n_padding > TD_MAX_FIELDS || (n_padding > 0 && padding == NULL))
     return td__fail (TD_ERR_ARG, "td_iter_set_padding", NULL,
@@ -208,7 +210,7 @@ td_iter_set_padding (TdIter *it, const double *padding, int n_padding)
 TdStatus
 td_iter_set_converter (TdIter *it, TdConverter converter, void *user)
 {
-  if (!iter_usable (it, "td_iter_set_converter", NULL))
+  if (!td__iter_usable (it, "td_iter_set_converter", NULL))
     return td__error_status ();
   if (it->is_text || it->prefetch != NULL)
     return td__fail (TD_ERR_ARG, "td_iter_set_converter", NULL,
@@ -304,9 +306,15 @@ row_batch (TdIter *it, const TdSite *site)
 }
 
 TdBatch
+td__iter_next_own (TdIter *it, const TdSite *site)
+{
+  return it->is_text ? text_batch (it, site) : row_batch (it, site);
+}
+
+TdBatch
 td_iter_next_at (TdIter *it, const TdSite *site)
 {
-  if (!iter_usable (it, "td_iter_next", site))
+  if (!td__iter_usable (it, "td_iter_next", site))
     return td__batch_poison ();
   if (td__cursor_ended (it, &it->at))
     {
@@ -314,7 +322,7 @@ td_iter_next_at (TdIter *it, const TdSite *site)
                 "the iterator is at its end: it does not repeat");
       return td__batch_poison ();
     }
-  return it->is_text ? text_batch (it, site) : row_batch (it, site);
+  return it->share != NULL ? it->share->next (it, site) : td__iter_next_own (it, site);
 }
 
 TdBatch (td_iter_next) (TdIter *it)

@@ -28,6 +28,13 @@ typedef struct TdAhead
   size_t pinned_bytes; /**< of all batches of the iterator */
 } TdAhead;
 
+/** Where another process reads the batches; ranks fills it. */
+typedef struct TdIterShare
+{
+  TdBatch (*next) (TdIter *it, const TdSite *site);
+  void (*free) (void *shared);
+} TdIterShare;
+
 struct TdIter
 {
   TdObject object;
@@ -43,7 +50,15 @@ struct TdIter
   void *converter_user;
   TdPrefetch *prefetch; /**< NULL: rows are read on demand */
   TdAhead ahead;
+  const TdIterShare *share; /**< NULL: this process's own batches */
+  void *shared;
 };
+
+/** The one that constructors return after an error. */
+TdIter *td__iter_inert (void);
+bool td__iter_usable (const TdIter *it, const char *call, const TdSite *site);
+/** The next batch that this process reads itself. */
+TdBatch td__iter_next_own (TdIter *it, const TdSite *site);
 
 /** Go to the first epoch's first row. */
 void td__cursor_begin (const TdIter *it, TdCursor *at);
