@@ -152,7 +152,7 @@ typedef struct
 } TdMultiNodeOpt;
 #define TD_MULTI_NODE_DEFAULTS                                                                 \
   .allreduce_grad_dtype = TD_F32, .double_buffering = false, .overlap = false,                 \
-  .bucket_bytes = 4 << 20
+  .bucket_bytes = 1 << 20
 /** Have an optimizer update by the mean of all ranks' gradients.  Now, with the first update,
  * and with the first after a parameter has come or got its shape, all get rank 0's parameters,
  * persistents and optimizer: rank 0 alone may load a file before that.  Such an update trains,
@@ -164,8 +164,8 @@ typedef struct
  * parameter, unless a dynamic loss scale leaves such an update out.
  *
  * What one rank alone writes later stays its own, and so do persistents: the running statistics
- * of td_batch_normalization_new are of its rank's examples.  Call td_comm_bcast_link on all
- * ranks before an evaluation or a snapshot, so that it is of one model. */
+ * of td_batch_normalization_new are of its rank's examples.  Call td_comm_allreduce_persistent
+ * on all ranks before an evaluation or a snapshot, so that it is of one model. */
 TD_API TdOpt *td_multi_node_optimizer_new_ (TdOpt *opt, TdComm *comm,
                                             const TdMultiNodeOpt *options);
 TD_API TdOpt *td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, TdMultiNodeOpt options,
@@ -179,6 +179,17 @@ TD_API TdOpt *td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, TdMultiN
 TD_API TdExtension *td_multi_node_evaluator_new (TdExtension *evaluator, TdComm *comm);
 TD_API TdExtension *td_multi_node_evaluator_new_at (TdExtension *evaluator, TdComm *comm,
                                                     const TdSite *site);
+
+/** Put the mean over all ranks in place of every persistent of floating point at and below a
+ * link: running statistics are of all ranks' examples then, and an evaluation or a file of one
+ * model.  For all ranks.  *Errors*: TD_ERR_STATE naming the first array that differs; nothing
+ * is changed then. */
+TD_API TdStatus td_comm_allreduce_persistent (TdComm *comm, TdLink *link);
+TD_API TdStatus td_comm_allreduce_persistent_at (TdComm *comm, TdLink *link,
+                                                 const TdSite *site);
+/** An extension that does so once an epoch, before what evaluates.  *Source*:
+ * chainermn.extensions.AllreducePersistent. */
+TD_API TdExtension *td_allreduce_persistent_new (TdComm *comm, TdLink *link);
 
 /** An extension that reports, under aggregated_key (NULL: key), the mean of the values that all
  * ranks have reported under key since it did so last: each time that trigger fires, NULL: every
@@ -253,6 +264,7 @@ TD_API TdDataset *td_scatter_dataset_at (TdDataset *dataset, TdComm *comm, TdSca
 #define td__multi_node_batch_normalization_new_x(parent, name, size, comm, ...) td_multi_node_batch_normalization_new_at (parent, name, size, comm, TD_OPTIONS_ (TdBatchNormLinkOpt, TD_BATCH_NORM_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_comm_bcast_link(...) td_comm_bcast_link_at (__VA_ARGS__, TD_HERE)
 #define td_comm_bcast_optimizer(...) td_comm_bcast_optimizer_at (__VA_ARGS__, TD_HERE)
+#define td_comm_allreduce_persistent(...) td_comm_allreduce_persistent_at (__VA_ARGS__, TD_HERE)
 #define td_comm_allreduce_grad(...) td_comm_allreduce_grad_at (__VA_ARGS__, TD_HERE)
 #define td_multi_node_optimizer_new(opt, ...) td__multi_node_optimizer_new_x (opt, __VA_ARGS__, .end_ = 0)
 #define td__multi_node_optimizer_new_x(opt, comm, ...) td_multi_node_optimizer_new_at (opt, comm, TD_OPTIONS_ (TdMultiNodeOpt, TD_MULTI_NODE_DEFAULTS, __VA_ARGS__), TD_HERE)

@@ -12,7 +12,7 @@
 
 enum
 {
-  TD_MEAN_BUCKET = 1 << 20 /**< TdMean.bucket where nobody chooses one */
+  TD_MEAN_BUCKET = 1 << 18 /**< TdMean.bucket where nobody chooses one */
 };
 
 /** How a mean is taken; the same on all ranks. */

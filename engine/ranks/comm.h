@@ -36,6 +36,7 @@ typedef enum
   TD_MEET_SYNCHRONIZED,
   TD_MEET_CHAIN_LIST,
   TD_MEET_CHECKPOINT,
+  TD_MEET_PERSISTENTS,
   TD_MEET_SEND, /**< these two are letters: letters.c */
   TD_MEET_RECV,
   TD_MEET_FINISH,

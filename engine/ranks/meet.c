@@ -28,6 +28,7 @@ static const char *const names[TD_MEET_N] = {
   [TD_MEET_SYNCHRONIZED] = "td_synchronized_iterator_new",
   [TD_MEET_CHAIN_LIST] = "td_multi_node_chain_list_new",
   [TD_MEET_CHECKPOINT] = "td_multi_node_checkpointer_new",
+  [TD_MEET_PERSISTENTS] = "td_comm_allreduce_persistent",
   [TD_MEET_SEND] = "td_send",
   [TD_MEET_RECV] = "td_recv",
   [TD_MEET_FINISH] = "td_finish",

@@ -1,9 +1,11 @@
 /* Ranks whose gradients take another way to their mean: behind MEANS, which is "usual", "f16",
- * "bf16", "overlap" or "double"; with a second argument rank 1 makes a NaN in iteration 5.
+ * "bf16", "overlap" or "double"; in iteration 5 rank 1 makes a NaN, ends or is killed where a
+ * second argument says "nan", "finish" or "kill".
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
+#include <signal.h>
 #include <string.h>
 
 enum
@@ -48,7 +50,13 @@ main (int argc, char **argv)
       TdVar *x = td_randn (TD_F32, TD_SHAPE (8, WIDTH)), *y;
 
       if (argc > 2 && i == ODD && td_comm_rank (comm) == 1)
-        x = td_log (td_mul_scalar (td_square (x), -1));
+        {
+          if (strcmp (argv[2], "finish") == 0)
+            return td_finish ();
+          if (strcmp (argv[2], "kill") == 0)
+            raise (SIGKILL);
+          x = td_log (td_mul_scalar (td_square (x), -1));
+        }
       y = td_link (net, x);
       td_cleargrads (net);
       td_backward (td_mean (td_square (y)), 0);

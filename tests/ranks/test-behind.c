@@ -9,6 +9,7 @@
 #include "td-tape-reader.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum
@@ -177,6 +178,29 @@ nan__is_named_with_what_made_it (void **state)
     }
 }
 
+/* Sums are on their way on a slow link when a rank ends, or dies: nobody waits for them. */
+static void
+ranks__whose_sums_are_on_their_way_end_with_the_one_that_ends (void **state)
+{
+  static const char *const means[] = { "overlap", "double" };
+  static const char *const ends[] = { "finish", "kill" };
+
+  (void)state;
+  setenv ("TAPEDECK_TEST_LINK", "100:1", 1);
+  for (int i = 0; i < 4; i++)
+    {
+      TdTestChild child
+          = TD_TEST_RUN (tapedeck, "run", "-n", "3", "-f", "-o", td_test_tmp ("ranks"), program,
+                         means[i / 2], ends[i % 2]);
+
+      assert_true (child.status > 0 && child.status != 124);
+      assert_contains (child.err, i % 2 == 0 ? "waits for rank 1, which has ended (td_finish)"
+                                             : "rank 1 was ended by signal 9");
+      td_test_child_clear (&child);
+    }
+  unsetenv ("TAPEDECK_TEST_LINK");
+}
+
 int
 main (int argc, char **argv)
 {
@@ -186,6 +210,7 @@ main (int argc, char **argv)
     td_test (double_buffering__says_how_stale_its_gradients_are),
     td_test (means__of_16_bits_are_marked),
     td_test (nan__is_named_with_what_made_it),
+    td_test (ranks__whose_sums_are_on_their_way_end_with_the_one_that_ends),
   };
 
   if (argc != 3)

@@ -216,6 +216,88 @@ aggregator__reports_the_mean_of_all_ranks (void **state)
   training_free (&t);
 }
 
+/* Running statistics are of a rank's own examples; whole numbers are left alone. */
+static void
+persistents__become_the_mean_of_all_ranks (void **state)
+{
+  TdLink *model = td_chain_new ("net");
+  TdVar *mean = NULL, *half = NULL, *count = NULL;
+  TdExtension *x;
+
+  (void)state;
+  TD_SCOPE ("persistents")
+    {
+      mean = td_link_add_persistent (model, "mean", td_full (TD_F64, TD_SHAPE (3), me + 1));
+      half = td_link_add_persistent (model, "half", td_full (TD_F16, TD_SHAPE (2), 2 * me));
+      count = td_link_add_persistent (model, "count", td_full (TD_I64, TD_SHAPE (1), me));
+    }
+  assert_int_equal (td_comm_allreduce_persistent (world, model), TD_OK);
+  TD_SCOPE ("means")
+    {
+      assert_near (mean, td_full (TD_F64, TD_SHAPE (3), (n_ranks + 1) / 2.0), 1e-15);
+      assert_near (half, td_full (TD_F16, TD_SHAPE (2), n_ranks - 1), 0);
+      assert_near (count, td_full (TD_I64, TD_SHAPE (1), me), 0);
+    }
+  if (n_ranks > 1)
+    {
+      TdLink *other = td_chain_new ("other");
+
+      TD_SCOPE ("other")
+        td_link_add_persistent (other, me == 0 ? "a" : "b", td_zeros (TD_F32, TD_SHAPE (1)));
+      td_comm_allreduce_persistent (world, other);
+      assert_non_null (strstr (said (TD_ERR_STATE), "where rank 0 has"));
+      td_link_free (other);
+    }
+  x = td_allreduce_persistent_new (world, NULL);
+  assert_non_null (td_error ());
+  td_error_clear ();
+  td_extension_free (x);
+  td_link_free (model);
+}
+
+/* Once an epoch, by a trainer: the statistics are the same on all ranks when it evaluates. */
+static TdStatus
+compare_statistics (void *self, TdTrainer *t)
+{
+  float room[2];
+
+  (void)t;
+  td_read (td_link_param (td_link_child (self, "bn"), "avg_mean"), room, sizeof room);
+  assert_same_on_all_ranks (room, sizeof room);
+  return TD_OK;
+}
+
+static TdVar *
+normalized_loss (void *self, const TdBatch *b)
+{
+  return td_mean (td_square (td_link (self, b->x)));
+}
+
+static void
+persistents__are_one_models_when_an_extension_averages_them (void **state)
+{
+  TdLink *net = td_sequential_new ("net");
+  TdOpt *opt;
+  TdUpdater *updater;
+  TdTrainer *trainer;
+
+  (void)state;
+  td_linear_new (net, "l", 1, 2);
+  td_batch_normalization_new (net, "bn", 2);
+  opt = td_multi_node_optimizer_new (td_sgd_new (net, .lr = 1e-3), world);
+  updater
+      = td_standard_updater_new (td_serial_iterator_new (rows (10 * me, 8), .batch_size = 4),
+                                 opt, .loss_func = normalized_loss, .self = net);
+  trainer = td_trainer_new (updater, td_interval_trigger_new (2, "epoch"),
+                            .out = td_test_tmp ("out"));
+  td_trainer_extend (trainer, td_allreduce_persistent_new (world, net));
+  td_trainer_extend (trainer, td_ext_function_new (compare_statistics, net),
+                     .trigger = td_interval_trigger_new (1, "epoch"));
+  assert_int_equal (td_trainer_run (trainer), TD_OK);
+  td_trainer_free (trainer);
+  td_link_free (net);
+}
+
 /* --- checkpoints --- */
 
 /* One folder for all ranks. */
@@ -435,6 +517,8 @@ main (void)
     loop_test (master__reads_the_batches_of_all),
     loop_test (master__says_to_all_that_it_is_at_its_end_or_cannot_read),
     loop_test (aggregator__reports_the_mean_of_all_ranks),
+    loop_test (persistents__become_the_mean_of_all_ranks),
+    loop_test (persistents__are_one_models_when_an_extension_averages_them),
     loop_test (checkpoints__of_all_ranks_are_gone_on_from_bit_for_bit),
     loop_test (checkpoint__that_is_damaged_on_one_rank_is_passed_over_by_all),
     loop_test (checkpoint__of_another_number_gives_weights_and_optimizers),
