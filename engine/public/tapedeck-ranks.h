@@ -144,7 +144,7 @@ typedef struct
    * means: it leaves everything as it is, and is not counted; the last gradients are not
    * used. */
   bool double_buffering;
-  /** Sum gradients while backward computes those that come after them, from the third update
+  /** Sum gradients while backward computes those that come after them, from the fourth update
    * on.  Numbers are the same as without, bit for bit. */
   bool overlap;
   int64_t bucket_bytes; /**< so many are summed at once, unless one array has more */
