@@ -20,10 +20,10 @@ typedef struct TdComm TdComm;
 
 /* --- communicators ------------------------------------------------------------------------ */
 /** The processes that were started together.  name: "mpi", which needs Open MPI's libraries,
- * and takes the shared memory of a machine between its ranks: there is no "shm" besides; NULL: that where mpirun has started the program, else this process alone, without MPI.  For
- * all ranks.  *Owner*: the caller, td_comm_free or td_finish.
- * *Errors*: TD_ERR_ARG for an unknown name, TD_ERR_STATE where MPI cannot be had, and why;
- * inert then. */
+ * and takes the shared memory of a machine between its ranks: there is no "shm" besides; NULL:
+ * that where mpirun has started the program, else this process alone, without MPI.  For all
+ * ranks.  *Owner*: the caller, td_comm_free or td_finish. *Errors*: TD_ERR_ARG for an unknown
+ * name, TD_ERR_STATE where MPI cannot be had, and why; inert then. */
 TD_API TdComm *td_comm_new (const char *name);
 TD_API TdComm *td_comm_new_at (const char *name, const TdSite *site);
 /** Communicators of the ranks that give the same color, in the order of their keys, then of
@@ -78,8 +78,8 @@ TD_API TdVar *td_pseudo_connect_at (TdVar *delegate, TdVar *x, const TdSite *sit
 
 /* --- links -------------------------------------------------------------------------------- */
 /** Batch normalization by the mean and variance of all ranks' batches, which may differ in
- * size; otherwise as td_batch_normalization_new, whose parameters it has.  While config train is
- * on, a call of it and its backward are for all ranks; running statistics stay equal on all.
+ * size; otherwise as td_batch_normalization_new, whose parameters it has.  While config train
+ * is on, a call of it and its backward are for all ranks; running statistics stay equal on all.
  * comm must stay as long as the link is called.  *Source*:
  * chainermn.links.MultiNodeBatchNormalization. */
 TD_API TdLink *td_multi_node_batch_normalization_new_ (TdLink *parent, const char *name,
@@ -98,17 +98,17 @@ enum
 /** A model whose links lie on several ranks: each rank's list has those that it computes, in
  * their order; all lists together are the model.  A call of it and its backward are for all
  * ranks; ranks whose links take nothing from the list's inputs are called with any.  It returns
- * what the link without ranks out gives; where there is none, a scalar 0, the delegate, on which
- * td_backward is called.  *Errors*: of the first call, on all ranks, where links wait in a
- * circle, or for what nobody sends, or send what nobody takes.  *Source*:
+ * what the link without ranks out gives; where there is none, a scalar 0, the delegate, on
+ * which td_backward is called.  *Errors*: of the first call, on all ranks, where links wait in
+ * a circle, or for what nobody sends, or send what nobody takes.  *Source*:
  * chainermn.links.MultiNodeChainList. */
 TD_API TdLink *td_multi_node_chain_list_new (TdLink *parent, const char *name, TdComm *comm);
 TD_API TdLink *td_multi_node_chain_list_new_at (TdLink *parent, const char *name, TdComm *comm,
                                                 const TdSite *site);
-/** Put a root link behind the others.  rank_in: whose output is its input, rank_out: whose input
- * its output is; TD_NO_RANK: see there; this rank's own number: a later link of this list.
- * *Owner*: the list.  Returns link.  *Errors*: TD_ERR_ARG for a number that is no rank's, and
- * for a second link without ranks out. */
+/** Put a root link behind the others.  rank_in: whose output is its input, rank_out: whose
+ * input its output is; TD_NO_RANK: see there; this rank's own number: a later link of this
+ * list. *Owner*: the list.  Returns link.  *Errors*: TD_ERR_ARG for a number that is no rank's,
+ * and for a second link without ranks out. */
 TD_API TdLink *td_multi_node_chain_list_add (TdLink *list, TdLink *link, int rank_in,
                                              int rank_out);
 /** The same with several inputs, in the order in which link takes them, and one output that
