@@ -56,8 +56,8 @@ static const char help[]
       "      --iterations N     stop after N iterations, exit 0\n"
       "      --break EXPR       stop there, print where and why, exit 3:\n"
       "                         error, exact error, nan, inf, op == NAME, link == PATH,\n"
-      "                         line == FILE:N, iteration == N, bytes > N, norm > X,\n"
-      "                         norm(grad) > X, && and ||\n"
+      "                         line == FILE:N, iteration == N, rank == N, bytes > N,\n"
+      "                         norm > X, norm(grad) > X, && and ||\n"
       "      --window           open the app on it\n"
       "      --quiet            silence tapedeck's own progress\n\n"
       "A MODEL that ends in .onnx runs forward and backward, once or as --iterations says, "
@@ -330,8 +330,8 @@ static const struct
   { "--static", NULL, set_static, "auto, as-is, off, verify or verify=K", false },
   { "--iterations", NULL, set_iterations, "a number above 0", false },
   { "--break", NULL, set_break, "a condition", true },
-  { "--stop", NULL, set_stop, "a condition", true, ONE },
-  { "--pause", NULL, set_pause, "the number of an iteration", false, ONE },
+  { "--stop", NULL, set_stop, "a condition", true },
+  { "--pause", NULL, set_pause, "the number of an iteration", false },
   { "--control", NULL, set_control, "the path of a socket", true, ONE },
 };
 

@@ -7,6 +7,8 @@
 #include "control-server.h"
 
 #include "json-line.h"
+#include "alike.h"
+#include "rank-list.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -236,7 +238,7 @@ state_name (const TdControlServer *s)
 }
 
 static void
-answer_hello (TdControlServer *s, int client)
+answer_hello (TdControlServer *s, int client, const char *rest)
 {
   TdJsonLine line;
   TdJsonWriter *json = td__json_line_begin (&line, NULL);
@@ -262,7 +264,7 @@ tape_bytes (const TdControlRun *run)
 }
 
 static void
-answer_status (TdControlServer *s, int client)
+answer_status (TdControlServer *s, int client, const char *rest)
 {
   const TdRingShared *shared = s->run->ring->shared;
   char op[128], where[512];
@@ -284,7 +286,22 @@ answer_status (TdControlServer *s, int client)
 }
 
 static void
-answer_stop (TdControlServer *s, int client)
+answer_ranks (TdControlServer *s, int client, const char *rest)
+{
+  TdJsonLine line;
+  char *end;
+  const long first = strtol (rest, &end, 10);
+
+  if (s->run->ranks == NULL || s->run->ranks->pages == NULL)
+    answer_error (s, client, "the program is no rank of a run");
+  else if (*end != '\0' || first < 0 || first > s->run->ranks->n)
+    answer_error (s, client, "ranks: a rank's number, or nothing, expected");
+  else
+    send_line (s, client, td_rank_list (&line, s->run->ranks, (int)first), -1);
+}
+
+static void
+answer_stop (TdControlServer *s, int client, const char *rest)
 {
   TdJsonLine line;
 
@@ -296,12 +313,25 @@ answer_stop (TdControlServer *s, int client)
 static const struct
 {
   const char *text;
-  void (*answer) (TdControlServer *s, int client);
+  void (*answer) (TdControlServer *s, int client, const char *rest);
+  bool takes_rest;
 } own_commands[] = {
-  { "hello", answer_hello },
-  { "status", answer_status },
-  { "stop", answer_stop },
+  { "hello", answer_hello, false },
+  { "status", answer_status, false },
+  { "ranks", answer_ranks, true },
+  { "stop", answer_stop, false },
 };
+
+/* What stands behind the word of one of them; NULL: it is another. */
+static const char *
+rest_of (const char *line, unsigned i)
+{
+  const size_t n = strlen (own_commands[i].text);
+
+  if (strncmp (line, own_commands[i].text, n) != 0)
+    return NULL;
+  return line[n] == '\0' || (own_commands[i].takes_rest && line[n] == ' ') ? line + n : NULL;
+}
 
 /* The client whose command `w` is answered now, -1 if it has left. */
 static int
@@ -350,20 +380,93 @@ forward_to_model (TdControlServer *s, int client, const char *line)
   atomic_fetch_or (&s->run->page->attention, TD_ATTENTION_COMMANDS);
 }
 
+/* --- what is for all ranks of a run --- */
+
+static bool
+is_change (const char *line)
+{
+  static const char *const words[] = { "break ", "unbreak ", "rebreak " };
+
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strncmp (line, words[i], strlen (words[i])) == 0)
+      return true;
+  return false;
+}
+
+/* An expression that is none goes to nobody. */
+static bool
+check_change (const char *line, char *error, size_t size)
+{
+  TdBreak *b;
+
+  if (strlen (line) >= TD_ALIKE_TEXT)
+    {
+      snprintf (error, size, "too long for a command to all ranks");
+      return false;
+    }
+  if (strncmp (line, "break ", strlen ("break ")) != 0)
+    return true;
+  b = td__break_parse (line + strlen ("break "), error, size);
+  if (b != NULL)
+    td__break_free (b);
+  return b != NULL;
+}
+
+static void
+change_all (TdControlServer *s, int client, const char *line)
+{
+  char error[256], ask[64];
+  uint64_t number;
+
+  if (!check_change (line, error, sizeof error))
+    answer_error (s, client, error);
+  else if (!td__alike_put_change (td__alike_of (s->run->ranks), line, &number))
+    answer_error (s, client, "no more changes of breakpoints of all ranks in this run");
+  else
+    {
+      snprintf (ask, sizeof ask, TD_ALIKE_ASK "%" PRIu64, number);
+      forward_to_model (s, client, ask);
+    }
+}
+
+/* What one rank is told all do, though this one may wait in a call that another does not come
+ * to.  False: it is for this one alone. */
+static bool
+tell_all (TdControlServer *s, int client, const char *line)
+{
+  const TdWhere *ranks = s->run->ranks;
+  TdJsonLine answer;
+
+  if (ranks == NULL || ranks->pages == NULL || s->run->model_fd < 0
+      || !td__alike_takes_part (ranks, ranks->rank))
+    return false;
+  if (is_change (line))
+    change_all (s, client, line);
+  else if (td__alike_is_move (line))
+    {
+      td__alike_tell (ranks, line);
+      send_line (s, client, td__json_line_ok (&answer, NULL), -1);
+    }
+  else
+    return false;
+  return true;
+}
+
 static void
 take_line (TdControlServer *s, int client, char *line)
 {
   size_t n = strlen (line);
+  const char *rest;
 
   if (n > 0 && line[n - 1] == '\r')
     line[n - 1] = '\0';
   for (unsigned i = 0; i < sizeof own_commands / sizeof *own_commands; i++)
-    if (strcmp (line, own_commands[i].text) == 0)
+    if ((rest = rest_of (line, i)) != NULL)
       {
-        own_commands[i].answer (s, client);
+        own_commands[i].answer (s, client, rest);
         return;
       }
-  if (*line != '\0')
+  if (*line != '\0' && !tell_all (s, client, line))
     forward_to_model (s, client, line);
 }
 

@@ -11,6 +11,7 @@
 #include "json-line.h"
 #include "record/agent/agent.h"
 #include "record/assembler.h"
+#include "whereabouts.h"
 
 typedef struct TdControlServer TdControlServer;
 
@@ -24,6 +25,7 @@ typedef struct
   const TdAssembler *assembler;
   const TdTapeWriter *writer; /**< NULL when nothing is recorded here */
   const char *tape, *program;
+  const TdWhere *ranks;      /**< of the run; without pages there is one */
   void (*stop) (void *user); /**< a client asks to end the model */
   /** An event of the model, JSON. */
   void (*event) (void *user, const char *json);

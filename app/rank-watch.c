@@ -1,6 +1,7 @@
 /* A rank's supervisor and the others: see rank-watch.h.  SPDX-License-Identifier: MIT */
 #include "rank-watch.h"
 
+#include "alike.h"
 #include "ranks.h"
 
 #include <stdio.h>
@@ -10,7 +11,8 @@
 
 enum
 {
-  LOOK_EVERY_NS = 100000000
+  LOOK_EVERY_NS = 100000000,
+  STOP_WITHIN_NS = 300000000
 };
 
 static TdWherePage *
@@ -89,6 +91,49 @@ td_rank_watch_look (TdRankWatch *w, const TdControlRun *run, bool now)
       return page->finding;
     }
   return NULL;
+}
+
+/* The newest that another rank has stopped, if all were told nothing else since. */
+static void
+find_stop (TdRankWatch *w)
+{
+  TdAlike *all = td__alike_of (&w->where);
+  bool lost;
+
+  for (; w->n_moves < atomic_load (&all->n_moves); w->n_moves++)
+    {
+      const TdAlikeMove *m = td__alike_move (all, w->n_moves + 1, &lost);
+
+      if (m == NULL && !lost)
+        return;
+      w->stopped_ns = 0;
+      if (m == NULL || m->rank == w->where.rank
+          || strncmp (m->text, TD_ALIKE_HALT, strlen (TD_ALIKE_HALT)) != 0)
+        continue;
+      w->stopped_ns = td__where_now ();
+      snprintf (w->stopped, sizeof w->stopped, "rank %d stopped: %.260s", m->rank,
+                m->text + strlen (TD_ALIKE_HALT));
+    }
+}
+
+const char *
+td_rank_watch_stopped (TdRankWatch *w)
+{
+  TdWherePage *page;
+  const size_t n = sizeof w->stopped;
+
+  if (w->where.pages == NULL)
+    return NULL;
+  find_stop (w);
+  page = own_page (w);
+  if (w->stopped_ns == 0 || td__where_now () - w->stopped_ns < STOP_WITHIN_NS)
+    return NULL;
+  w->stopped_ns = 0;
+  if (atomic_load (&page->standing) || !atomic_load (&page->waits))
+    return NULL;
+  snprintf (w->stopped + strlen (w->stopped), n - strlen (w->stopped),
+            "; this rank waits for it in %.39s", page->call);
+  return w->stopped;
 }
 
 void

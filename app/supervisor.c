@@ -265,12 +265,12 @@ static void
 model_event (void *user, const char *json)
 {
   Supervisor *s = user;
-  char event[32], where[512], reason[1024];
+  char event[32], where[512], reason[1024], other[32];
 
   if (!s->options->exit_at_break || s->stopped_at_break
-      || !td__json_member (json, "event", event, sizeof event)
-      || strcmp (event, "stopped") != 0)
-    return;
+      || !td__json_member (json, "event", event, sizeof event) || strcmp (event, "stopped") != 0
+      || td__json_member (json, "for", other, sizeof other))
+    return; /* one that stopped for another rank is ended with it */
   td__json_member (json, "where", where, sizeof where);
   td__json_member (json, "reason", reason, sizeof reason);
   s->stopped_at_break = true;
@@ -308,6 +308,8 @@ look_at_ranks (Supervisor *s, bool now)
       td_control_server_notify (s->server, td_control_notice (&line, text));
       now = true; /* there may be more */
     }
+  if ((text = td_rank_watch_stopped (&s->ranks)) != NULL)
+    td_control_server_notify (s->server, td_control_notice (&line, text));
 }
 
 static void
@@ -447,6 +449,7 @@ open_control (Supervisor *s)
   s->run.stop = ask_to_stop;
   s->run.event = model_event;
   s->run.user = s;
+  s->run.ranks = &s->ranks.where;
   if (s->options->control != NULL)
     snprintf (s->socket_path, sizeof s->socket_path, "%s", s->options->control);
   else if (td_runtime_folder (folder, sizeof folder))

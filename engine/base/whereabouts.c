@@ -94,6 +94,12 @@ map_pages (const char *path, size_t bytes)
   return pages != MAP_FAILED ? pages : NULL;
 }
 
+static size_t
+file_bytes (int n)
+{
+  return (size_t)n * TD_WHERE_PAGE + TD_WHERE_ALIKE;
+}
+
 bool
 td__where_open_at (TdWhere *w, const char *path, int rank, int n, bool first)
 {
@@ -104,7 +110,7 @@ td__where_open_at (TdWhere *w, const char *path, int rank, int n, bool first)
     return false;
   if (gethostname (w->host, sizeof w->host - 1) != 0)
     w->host[0] = '\0';
-  w->pages = map_pages (path, (size_t)n * TD_WHERE_PAGE);
+  w->pages = map_pages (path, file_bytes (n));
   if (w->pages == NULL || rank < 0)
     return w->pages != NULL;
   page = td__where_page (w, rank);
@@ -119,7 +125,7 @@ void
 td__where_close (TdWhere *w)
 {
   if (w->pages != NULL)
-    munmap (w->pages, (size_t)w->n * TD_WHERE_PAGE);
+    munmap (w->pages, file_bytes (w->n));
   w->pages = NULL;
 }
 

@@ -25,7 +25,8 @@ enum
 {
   TD_WHERE_ABI = 2, /* of this layout */
   TD_WHERE_PAGE = 4096,
-  TD_WHERE_LINE = 1600 /* of a text about ranks */
+  TD_WHERE_ALIKE = 196608, /* behind the pages: alike.h */
+  TD_WHERE_LINE = 1600     /* of a text about ranks */
 };
 
 typedef struct
@@ -44,6 +45,15 @@ typedef struct
   _Atomic uint32_t n_findings; /* the text below is the n-th */
   char finding[TD_WHERE_LINE];
   _Atomic uint32_t claim; /* of rank 0's page: the rank that says what is wrong, and 1 */
+
+  /* by its agent (engine/record/agent/together.h); places of the program as in alike.h */
+  _Atomic uint32_t takes_part; /* in commands that are for all ranks */
+  _Atomic uint32_t standing;   /* at the place `begun`, before the operation below */
+  _Atomic uint64_t begun;      /* the last event that has */
+  _Atomic uint64_t checked;    /* no breakpoint of its stops before this place */
+  char at_op[64], at_where[160], at_path[240];
+  int64_t at_iteration;
+  uint32_t at_phase;
 
   /* by the supervisor */
   _Atomic uint32_t stands; /* at a breakpoint */

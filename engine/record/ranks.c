@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "compute/core/rank-notes.h"
+#include "agent/agent.h"
 #include "recorder.h"
 
 #include <stdio.h>
@@ -76,6 +77,8 @@ td__recorder_wait (TdObserver *o, const TdWait *wait, bool ended)
   TdRecorder *r = (TdRecorder *)(void *)o;
   TdRawWait raw;
 
+  if (r->agent != NULL && !ended && wait->whole && wait->kind == TD_WAIT_MEET)
+    td__agent_calls_all (r->agent, wait->seq, r->n_events);
   if (!r->writes)
     return;
   if (wait->behind[1] != 0)

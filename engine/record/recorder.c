@@ -225,7 +225,7 @@ before_op (TdObserver *o, const TdEvent *e)
       if (wants_values (r, e))
         td__recorder_stats_wanted (e, true);
     }
-  if (TD_UNLIKELY (r->agent != NULL) && td__agent_attention (r->agent))
+  if (TD_UNLIKELY (r->agent != NULL) && td__agent_begins (r->agent, r->n_events))
     {
       r->agent->calls->before (r->agent, e);
       r->chained = 0;

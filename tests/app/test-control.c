@@ -3,26 +3,22 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "json-read.h"
+#include "td-client.h"
 #include "td-test.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* A run with one client. */
 typedef struct
 {
+  TdClient client; /* first */
   pid_t pid;
-  int fd, memory; /* memory: the descriptor that came last, -1: none */
-  char buffer[65536];
-  size_t used;
-  char line[8192];
   const char *tape;
   char out[512];
 } Session;
@@ -56,7 +52,6 @@ setup_run (const char *const words[MAX_WORDS])
   const char *argv[6 + MAX_WORDS + 1], *socket_path;
 
   memset (s, 0, sizeof *s);
-  s->memory = -1;
   s->tape = td_test_tmp ("t.tdtape");
   socket_path = td_test_tmp ("control");
   snprintf (s->out, sizeof s->out, "%s", td_test_tmp ("out"));
@@ -67,7 +62,7 @@ setup_run (const char *const words[MAX_WORDS])
   memcpy (argv + 6, words, MAX_WORDS * sizeof *argv);
   argv[6 + MAX_WORDS] = NULL;
   s->pid = start (argv, s->out);
-  s->fd = td_test_connect (socket_path);
+  td_client_open (&s->client, socket_path);
   return 0;
 }
 
@@ -117,10 +112,7 @@ teardown (void **state)
 {
   Session *s = &session;
 
-  if (s->fd >= 0)
-    close (s->fd);
-  if (s->memory >= 0)
-    close (s->memory);
+  td_client_close (&s->client);
   if (s->pid > 0)
     {
       kill (s->pid, SIGTERM);
@@ -129,84 +121,22 @@ teardown (void **state)
   return td_test_teardown (state);
 }
 
-/* The next line; with a descriptor if one came with it. */
 static const char *
 next_line (Session *s)
 {
-  for (;;)
-    {
-      char *end = memchr (s->buffer, '\n', s->used);
-      struct pollfd p = { s->fd, POLLIN, 0 };
-      struct iovec part = { s->buffer + s->used, sizeof s->buffer - s->used };
-      char control[CMSG_SPACE (sizeof (int))];
-      struct msghdr message = { .msg_iov = &part,
-                                .msg_iovlen = 1,
-                                .msg_control = control,
-                                .msg_controllen = sizeof control };
-      struct cmsghdr *c;
-      ssize_t n;
-
-      if (end != NULL)
-        {
-          size_t length = (size_t)(end - s->buffer);
-
-          assert_true (length < sizeof s->line);
-          memcpy (s->line, s->buffer, length);
-          s->line[length] = '\0';
-          s->used -= length + 1;
-          memmove (s->buffer, end + 1, s->used);
-          return s->line;
-        }
-      assert_int_equal (poll (&p, 1, td_test_patience_ms ()), 1);
-      n = recvmsg (s->fd, &message, MSG_CMSG_CLOEXEC);
-      assert_true (n > 0);
-      s->used += (size_t)n;
-      c = CMSG_FIRSTHDR (&message);
-      if (c != NULL && c->cmsg_type == SCM_RIGHTS)
-        memcpy (&s->memory, CMSG_DATA (c), sizeof s->memory);
-    }
+  return td_client_next (&s->client);
 }
 
-/* Send a command and return its answer, passing over events. */
 static const char *
 ask (Session *s, const char *command)
 {
-  char line[512];
-  int n = snprintf (line, sizeof line, "%s\n", command);
-  const char *answer;
-
-  assert_int_equal (write (s->fd, line, (size_t)n), n);
-  do
-    answer = next_line (s);
-  while (strstr (answer, "\"event\":\"") != NULL);
-  return answer;
+  return td_client_ask (&s->client, command);
 }
 
-/* Send a motion; return the event that says where the program stands then. */
 static const char *
 move (Session *s, const char *command)
 {
-  char line[512];
-  int n = snprintf (line, sizeof line, "%s\n", command);
-  const char *answer;
-
-  assert_int_equal (write (s->fd, line, (size_t)n), n);
-  do
-    answer = next_line (s);
-  while (strstr (answer, "\"event\":\"stopped\"") == NULL);
-  return answer;
-}
-
-static long
-number (const char *json, const char *member)
-{
-  char key[64];
-  const char *at;
-
-  snprintf (key, sizeof key, "\"%s\":", member);
-  at = strstr (json, key);
-  assert_non_null (at);
-  return strtol (at + strlen (key), NULL, 10);
+  return td_client_move (&s->client, command);
 }
 
 static void
@@ -229,20 +159,20 @@ step_op__stands_before_each_event_in_turn (void **state)
 
   (void)state;
   at = move (&session, "next-iteration");
-  iteration = number (at, "iteration");
+  iteration = td_client_number (at, "iteration");
   for (int i = 0; i < 6; i++)
     {
       char expected[64];
 
       snprintf (expected, sizeof expected, "\"op\":\"%s\"", forward[i]);
       assert_contains (at, expected);
-      assert_int_equal (number (at, "at"), i);
-      assert_int_equal (number (at, "iteration"), iteration);
+      assert_int_equal (td_client_number (at, "at"), i);
+      assert_int_equal (td_client_number (at, "iteration"), iteration);
       at = move (&session, "step-op");
     }
   assert_contains (ask (&session, "status"), "\"state\":\"stopped\"");
   at = move (&session, "run-to backward");
-  assert_int_equal (number (at, "iteration"), iteration + 1);
+  assert_int_equal (td_client_number (at, "iteration"), iteration + 1);
 }
 
 static void
@@ -254,7 +184,7 @@ run_to__backward_stops_at_the_phases_first_event (void **state)
   move (&session, "pause");
   move (&session, "next-iteration");
   at = move (&session, "run-to loss");
-  assert_int_equal (number (at, "at"), 6);
+  assert_int_equal (td_client_number (at, "at"), 6);
 }
 
 static void
@@ -268,11 +198,11 @@ breakpoint__stops_and_can_be_taken_back (void **state)
   move (&session, "pause"); /* who stands answers at once */
   answer = ask (&session, "break op == tanh && iteration >= 20");
   assert_contains (answer, "\"ok\":true");
-  id = number (answer, "id");
+  id = td_client_number (answer, "id");
   at = move (&session, "continue");
   assert_contains (at, "\"op\":\"tanh\"");
-  assert_true (number (at, "iteration") >= 20);
-  assert_int_equal (number (at, "break"), id);
+  assert_true (td_client_number (at, "iteration") >= 20);
+  assert_int_equal (td_client_number (at, "break"), id);
   assert_contains (ask (&session, "breaks"), "op == tanh");
   snprintf (command, sizeof command, "unbreak %ld", id);
   assert_contains (ask (&session, command), "\"ok\":true");
@@ -290,10 +220,10 @@ breakpoint__counts_and_can_be_switched_off_and_changed (void **state)
 
   (void)state;
   move (&session, "pause");
-  id = number (ask (&session, "break op == tanh"), "id");
+  id = td_client_number (ask (&session, "break op == tanh"), "id");
   move (&session, "continue");
   at = move (&session, "continue");
-  iteration = number (at, "iteration");
+  iteration = td_client_number (at, "iteration");
   assert_contains (ask (&session, "breaks"), "\"enabled\":true,\"hits\":2");
   snprintf (command, sizeof command, "rebreak %ld op == ", id);
   assert_contains (ask (&session, command), "\"ok\":false"); /* and the old one stays */
@@ -302,8 +232,8 @@ breakpoint__counts_and_can_be_switched_off_and_changed (void **state)
   assert_contains (ask (&session, command), "\"ok\":true");
   assert_contains (ask (&session, "breaks"), "\"hits\":0");
   at = move (&session, "continue");
-  assert_int_equal (number (at, "iteration"), iteration + 5);
-  assert_int_equal (number (at, "break"), id);
+  assert_int_equal (td_client_number (at, "iteration"), iteration + 5);
+  assert_int_equal (td_client_number (at, "break"), id);
   /* Off, it stops nothing: the other is reached first, much later. */
   snprintf (command, sizeof command, "rebreak %ld op == tanh", id);
   ask (&session, command);
@@ -313,8 +243,8 @@ breakpoint__counts_and_can_be_switched_off_and_changed (void **state)
   snprintf (command, sizeof command, "break iteration == %ld", iteration + 50);
   ask (&session, command);
   at = move (&session, "continue");
-  assert_int_equal (number (at, "iteration"), iteration + 50);
-  snprintf (command, sizeof command, "unbreak %ld", number (at, "break"));
+  assert_int_equal (td_client_number (at, "iteration"), iteration + 50);
+  snprintf (command, sizeof command, "unbreak %ld", td_client_number (at, "break"));
   ask (&session, command);
   snprintf (command, sizeof command, "rebreak %ld on", id);
   ask (&session, command);
@@ -346,9 +276,9 @@ read__gives_metadata_and_bytes_of_a_live_array (void **state)
   assert_contains (answer, "\"ok\":true");
   assert_contains (answer, "\"dtype\":\"f32\"");
   assert_contains (answer, "\"shape\":[64]");
-  assert_int_equal (number (answer, "bytes"), 256);
-  assert_true (session.memory >= 0);
-  values = mmap (NULL, 256, PROT_READ, MAP_SHARED, session.memory, 0);
+  assert_int_equal (td_client_number (answer, "bytes"), 256);
+  assert_true (session.client.memory >= 0);
+  values = mmap (NULL, 256, PROT_READ, MAP_SHARED, session.client.memory, 0);
   assert_ptr_not_equal (values, MAP_FAILED);
   for (int i = 0; i < 64; i++)
     sum += (double)values[i] * values[i];
@@ -391,8 +321,8 @@ stopped_program__is_on_the_tape_up_to_its_last_event (void **state)
   move (&session, "next-iteration");
   move (&session, "step-op");
   at = move (&session, "step-op");
-  iteration = number (at, "iteration");
-  n = number (at, "at");
+  iteration = td_client_number (at, "iteration");
+  n = td_client_number (at, "at");
   assert_int_equal (n, 2);
   snprintf (cat.range, sizeof cat.range, "%ld:%ld", iteration, iteration);
   td_test_wait ("the second operation on the tape", shows_add, &cat);
@@ -424,8 +354,8 @@ client__that_leaves_changes_nothing_and_weights_stay_equal (void **state)
     }
   assert_contains (ask (s, "unbreak 1"), "\"ok\":true");
   ask (s, "continue");
-  close (s->fd);
-  s->fd = -1;
+  close (s->client.fd);
+  s->client.fd = -1;
   assert_int_equal (waitpid (s->pid, &status, 0), s->pid);
   s->pid = 0;
   assert_int_equal (status, 0);
@@ -456,8 +386,8 @@ pause__waits_before_an_iteration (void **state)
 {
   (void)state;
   td_test_wait ("a stop", is_stopped, &session);
-  assert_int_equal (number (ask (&session, "status"), "iteration"), 7);
-  assert_int_equal (number (ask (&session, "status"), "event"), 0);
+  assert_int_equal (td_client_number (ask (&session, "status"), "iteration"), 7);
+  assert_int_equal (td_client_number (ask (&session, "status"), "event"), 0);
   assert_contains (ask (&session, "breaks"), "\"breaks\":[]");
   assert_contains (ask (&session, "continue"), "\"ok\":true");
   assert_contains (ask (&session, "status"), "\"state\":\"running\"");
@@ -496,7 +426,7 @@ answers__come_in_the_order_of_the_commands (void **state)
 
   (void)state;
   move (s, "pause");
-  assert_int_equal (write (s->fd, lines, sizeof lines - 1), sizeof lines - 1);
+  assert_int_equal (write (s->client.fd, lines, sizeof lines - 1), sizeof lines - 1);
   for (int i = 0; i < 4; i++)
     assert_contains (next_line (s), expected[i]);
 }
@@ -510,11 +440,11 @@ inside (int k)
 
   snprintf (command, sizeof command, "inside %d", k);
   assert_contains (ask (&session, command), "\"shape\":[8],\"bytes\":32,\"total\":32");
-  assert_true (session.memory >= 0);
-  values = mmap (NULL, 32, PROT_READ, MAP_SHARED, session.memory, 0);
+  assert_true (session.client.memory >= 0);
+  values = mmap (NULL, 32, PROT_READ, MAP_SHARED, session.client.memory, 0);
   assert_ptr_not_equal (values, MAP_FAILED);
-  close (session.memory);
-  session.memory = -1;
+  close (session.client.memory);
+  session.client.memory = -1;
   return values;
 }
 
@@ -532,7 +462,7 @@ inside__shows_where_in_a_fused_group_nan_came_from (void **state)
   assert_contains (answer, "made NaN");
   assert_contains (answer, "first in log at ");
   answer = ask (&session, "inside");
-  assert_true (number (answer, "n") >= 4);
+  assert_true (td_client_number (answer, "n") >= 4);
   assert_contains (answer, "\"ran\":true");
   assert_contains (answer, "\"op\":\"mul\"");
   assert_contains (answer, "\"op\":\"log\"");
@@ -569,17 +499,17 @@ clients__that_say_nothing_lock_nobody_out (void **state)
   assert_contains (ask (&session, "hello"), "\"ok\":true");
   for (int i = 0; i < N_SILENT; i++)
     {
-      silent[i].fd = td_test_connect (socket_path);
+      silent[i].client.fd = td_test_connect (socket_path);
       if (i % 2 != 0)
-        assert_int_equal (write (silent[i].fd, "hel", 3), 3);
+        assert_int_equal (write (silent[i].client.fd, "hel", 3), 3);
     }
   memset (&other, 0, sizeof other);
-  other.fd = td_test_connect (socket_path);
+  other.client.fd = td_test_connect (socket_path);
   assert_contains (ask (&other, "hello"), "\"ok\":true");
   assert_contains (ask (&session, "hello"), "\"ok\":true");
   for (int i = 0; i < N_SILENT; i++)
-    close (silent[i].fd);
-  close (other.fd);
+    close (silent[i].client.fd);
+  close (other.client.fd);
 }
 
 static const char quoted_place[] = "a \"b\\c\".c:12";
@@ -603,9 +533,9 @@ busy__names_the_line_that_runs (void **state)
   (void)state;
   td_test_wait ("the line", runs_there, NULL);
   ask (&session, "breaks");
-  assert_true (td__json_member (session.line, "busy", text, sizeof text));
+  assert_true (td__json_member (session.client.line, "busy", text, sizeof text));
   assert_string_equal (text, quoted_place);
-  assert_true (td__json_member (session.line, "error", text, sizeof text));
+  assert_true (td__json_member (session.client.line, "error", text, sizeof text));
   assert_string_equal (text, "busy in a \"b\\c\".c:12");
 }
 

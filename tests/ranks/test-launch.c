@@ -394,27 +394,6 @@ run_till_said (const char *line)
 }
 
 static void
-rank__at_a_breakpoint_is_named_and_waited_for (void **state)
-{
-  char record[4600], line[14000];
-  TdTestChild c;
-
-  (void)state;
-  snprintf (record, sizeof record, "%s run -q --hang-after 1 -o %s", tapedeck,
-            td_test_tmp ("t.tdtape"));
-  snprintf (line, sizeof line,
-            "mpirun --allow-run-as-root --oversubscribe -n 1 %s %s none 0 0 0 : -n 1 %s --stop "
-            "'iteration == 3' %s none 0 0 0",
-            record, model, record, model);
-  c = run_till_said (line);
-  expect (&c, 0, "rank 0 of 2 has waited 1 s in td_opt_update (call ");
-  expect (&c, 0, " stands at a breakpoint");
-  expect (&c, 0, "; it is waited for");
-  assert_string_equal (c.out, "still there\n");
-  td_test_child_clear (&c);
-}
-
-static void
 hang__is_left_as_it_is_where_that_is_asked_for (void **state)
 {
   const char *folder = td_test_tmp ("tapes");
@@ -544,7 +523,6 @@ main (int argc, char **argv)
     td_test (rank__whose_tape_cannot_be_made_ends_all_and_is_named),
     td_test (disk__that_is_full_on_one_rank_costs_its_recording_only),
     td_test (programs__that_differ_are_an_error_on_all_ranks),
-    td_test (rank__at_a_breakpoint_is_named_and_waited_for),
     td_test (hang__is_left_as_it_is_where_that_is_asked_for),
     td_test (rank_that_computes_for_long__is_named_and_waited_for_where_that_is_asked_for),
     td_test (hang_after__0_is_for_ever_and_nonsense_in_the_environment_an_error),

@@ -19,6 +19,7 @@ static const char *const phrases[] = {
   "phase == update",
   "iteration == ",
   "iteration >= ",
+  "rank == ",
   "bytes > ",
   "norm > ",
   "norm(grad) > ",

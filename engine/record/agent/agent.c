@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "agent.h"
+#include "alike.h"
 #include "host-memory.h"
 
 #include "compute/core/inside.h"
@@ -9,6 +10,7 @@
 #include "../recorder.h"
 #include "../stats.h"
 #include "read.h"
+#include "together.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -82,7 +84,36 @@ now (TdControl *c, TdControlPlace *place, int64_t *iteration)
   *iteration = td__engine.iteration;
 }
 
+/* The supervisor has told all ranks, this one among them: what came of it here. */
+static void
+command_change (TdControl *c, const char *tag, const char *text)
+{
+  td__together_answer (((TdAgent *)c)->ranks, tag, strtoull (text, NULL, 10));
+}
+
+/* Breakpoints that are asked about are those of all ranks. */
+static void
+prepare (TdControl *c)
+{
+  td__together_changes (((TdAgent *)c)->ranks);
+}
+
+static TdControlOutcome
+look (TdControl *c)
+{
+  return td__together_look (((TdAgent *)c)->ranks);
+}
+
 static const TdControlKind kind = { .commands = commands, .now = now, .changed = changed };
+
+/* One rank of several. */
+static const TdControlCommand rank_commands[] = {
+  { "level ", command_level },  { "read ", command_read },        { "static ", command_static },
+  { "inside", command_inside }, { TD_ALIKE_ASK, command_change }, { NULL, NULL },
+};
+static const TdControlKind rank_kind = {
+  .commands = rank_commands, .now = now, .changed = changed, .prepare = prepare, .look = look
+};
 
 static TdControlPlace
 place_of (const TdEvent *e)
@@ -94,28 +125,46 @@ place_of (const TdEvent *e)
                            .phase = e->phase };
 }
 
-/* Stand here until somebody says go. */
+/* Stand here until somebody says go.  rank: that of the other that this one stops for, or NULL.
+ */
 static void
-stop (TdAgent *a, const char *reason, const char *op, const TdSite *site, const TdBreak *by)
+stand (TdAgent *a, const char *reason, const int *rank, const char *op, const TdSite *site,
+       const TdBreak *by, bool after)
 {
   const TdControlPlace place = { .op = op,
-                                 .path = "",
+                                 .path = td__engine.path != NULL ? td__engine.path->text : "",
+                                 .phase = td__engine.phase,
                                  .file = site != NULL ? site->file : NULL,
                                  .line = site != NULL ? site->line : 0 };
   const uint64_t failed[]
       = { a->fault != NULL ? a->fault->iteration : 0, a->fault != NULL ? a->fault->event : 0 };
 
   td__recorder_stopped (a->recorder, reason, site);
+  if (a->ranks != NULL)
+    td__together_stands (a->ranks, reason, &place, by != NULL, after);
   td__control_stops (&a->control,
                      &(TdControlStop){ .reason = reason,
+                                       .rank = rank,
                                        .place = &place,
                                        .iteration = td__engine.iteration,
                                        .at = a->recorder->event,
                                        .by = by,
                                        .failed = a->fault != NULL ? failed : NULL });
   td__control_wait (&a->control, false);
+  if (a->ranks != NULL)
+    td__together_resumes (a->ranks);
   td__recorder_resumed (a->recorder);
   td__control_resumes (&a->control);
+}
+
+/* All ranks stand before this event, or one does and this one has come to it. */
+static void
+stop_with_others (TdAgent *a, const TdEvent *e)
+{
+  const int rank = td__together_for (a->ranks);
+
+  snprintf (a->reason, sizeof a->reason, "%s", td__together_why (a->ranks));
+  stand (a, a->reason, rank >= 0 ? &rank : NULL, e->cls->name, e->site, NULL, false);
 }
 
 /* `place` is that of the event, if there is one. */
@@ -132,12 +181,12 @@ moment_of (const TdEvent *e, TdControlPlace *place)
 }
 
 static void
-stop_at_break (TdAgent *a, TdBreak *b, const TdEvent *e, const char *what)
+stop_at_break (TdAgent *a, TdBreak *b, const TdEvent *e, const char *what, bool after)
 {
   td__break_hit (b);
   snprintf (a->reason, sizeof a->reason, "%s (breakpoint %d: %s)", what, td__break_id (b),
             td__break_text (b));
-  stop (a, a->reason, e != NULL ? e->cls->name : "", e != NULL ? e->site : td__engine.site, b);
+  stand (a, a->reason, NULL, e->cls->name, e->site, b, after);
 }
 
 /* Stop at the first breakpoint that holds before an operation; group: what it is fused in, or
@@ -158,7 +207,7 @@ breaks_before (TdAgent *a, const TdEvent *e, const TdEvent *group)
     return false;
   snprintf (what, sizeof what, "before %s%s%s", e->cls->name, group != NULL ? " in " : "",
             group != NULL ? group->cls->name : "");
-  stop_at_break (a, b, e, what);
+  stop_at_break (a, b, e, what, false);
   return true;
 }
 
@@ -167,8 +216,11 @@ agent_before (TdAgent *a, const TdEvent *e)
 {
   const TdStaticTable *statics = td__engine.statics;
   const TdControlPlace place = place_of (e);
+  TdTogetherWay way;
 
   td__control_take (&a->control);
+  if (a->ranks != NULL)
+    td__together_before (a->ranks, &place);
   if (breaks_before (a, e, NULL))
     return;
   for (uint32_t k = 0; statics != NULL && k < statics->n (); k++) /* each of a fused group */
@@ -182,10 +234,16 @@ agent_before (TdAgent *a, const TdEvent *e)
       if (breaks_before (a, &member, e))
         return;
     }
+  if (a->ranks != NULL && (way = td__together_wait (a->ranks)) != TD_TOGETHER_RUNS)
+    {
+      if (way == TD_TOGETHER_STANDS)
+        stop_with_others (a, e);
+      return;
+    }
   if (td__control_step_ends (&a->control, &place, td__engine.iteration))
     {
       snprintf (a->reason, sizeof a->reason, "before %s", e->cls->name);
-      stop (a, a->reason, e->cls->name, e->site, NULL);
+      stand (a, a->reason, NULL, e->cls->name, e->site, NULL, false);
     }
 }
 
@@ -324,7 +382,7 @@ breaks_inside (TdAgent *a, const TdEvent *group)
   member.cls = members.step.cls;
   member.site = members.step.site;
   member.path = members.step.path;
-  stop_at_break (a, members.holds, &member, members.what);
+  stop_at_break (a, members.holds, &member, members.what, true);
 }
 
 static void
@@ -349,7 +407,7 @@ agent_after (TdAgent *a, const TdEvent *e)
     describe_nan (e, (unsigned long)m.n_nan, what, sizeof what);
   else
     td__control_describe (&m, e->cls->name, what, sizeof what);
-  stop_at_break (a, b, e, what);
+  stop_at_break (a, b, e, what, true);
 }
 
 static void
@@ -381,6 +439,8 @@ agent_error (TdAgent *a, const TdError *error, const TdAsyncFault *fault)
   TdBreakMoment m = moment_of (NULL, NULL);
   TdBreak *b;
 
+  if (a->ranks != NULL)
+    td__together_news (a->ranks);
   b = td__control_fails (&a->control, &m);
   if (b == NULL)
     return;
@@ -388,7 +448,7 @@ agent_error (TdAgent *a, const TdError *error, const TdAsyncFault *fault)
     reason = async_reason (a, error, fault);
   a->fault = fault != NULL ? &fault->at : NULL;
   td__break_hit (b);
-  stop (a, reason, error->op, error->site, b);
+  stand (a, reason, NULL, error->op, error->site, b, true);
   a->fault = NULL;
 }
 
@@ -396,6 +456,7 @@ static void
 agent_free (TdAgent *a)
 {
   td__control_end (&a->control);
+  td__together_free (a->ranks);
   free (a);
 }
 
@@ -412,8 +473,9 @@ td__agent_new (TdRecorder *recorder, int fd, const char *breaks, const char *pau
 
   a->calls = &calls;
   a->recorder = recorder;
+  a->ranks = td__together_new (a);
   td__control_begin (
-      &a->control, &kind,
+      &a->control, a->ranks != NULL ? &rank_kind : &kind,
       (TdControlPage *)(void *)((char *)recorder->ring->shared + TD_CONTROL_OFFSET), fd,
       breaks);
   if (pause != NULL)

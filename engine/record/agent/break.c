@@ -9,6 +9,7 @@
  *   line == mlp.c:31    phase == backward
  *   iteration >= 10    bytes > 1.5G        engine's iteration number; live bytes of the device
  *   norm > 100    norm(grad) > 100         Euclidean norm of an output; of a gradient
+ *   rank == 2                              of several processes (tapedeck run -n)
  *
  * SPDX-License-Identifier: MIT */
 #include "break.h"
@@ -176,6 +177,12 @@ holds_iteration (const Term *t, const TdBreakMoment *m)
 }
 
 static bool
+holds_rank (const Term *t, const TdBreakMoment *m)
+{
+  return compare_numbers (t, (double)m->rank);
+}
+
+static bool
 holds_bytes (const Term *t, const TdBreakMoment *m)
 {
   return compare_numbers (t, (double)m->live_bytes);
@@ -204,6 +211,7 @@ static const Subject subjects[] = {
   { "line", NAME, false, holds_line },
   { "phase", NAME, false, holds_phase },
   { "iteration", NUMBER, false, holds_iteration },
+  { "rank", NUMBER, false, holds_rank },
   { "bytes", BYTES, false, holds_bytes },
   { "norm(grad)", NUMBER, true, holds_norm_grad },
   { "norm", NUMBER, true, holds_norm },
@@ -292,8 +300,8 @@ parse_term (const char *s, Term *t, char *error, size_t size)
     {
       snprintf (
           error, size,
-          "breakpoint: error, exact error, nan, inf, op, link, line, phase, iteration, bytes, "
-          "norm or norm(grad) expected at \"%.40s\"",
+          "breakpoint: error, exact error, nan, inf, op, link, line, phase, iteration, rank, "
+          "bytes, norm or norm(grad) expected at \"%.40s\"",
           s);
       return NULL;
     }
@@ -406,6 +414,16 @@ td__break_needs_values (const TdBreak *b)
 {
   for (int i = 0; i < b->n; i++)
     if (b->terms[i].subject->values)
+      return true;
+  return false;
+}
+
+bool
+td__break_tells_ranks_apart (const TdBreak *b)
+{
+  for (int i = 0; i < b->n; i++)
+    if (b->terms[i].subject->values || b->terms[i].subject->holds == holds_bytes
+        || b->terms[i].subject->holds == holds_rank)
       return true;
   return false;
 }

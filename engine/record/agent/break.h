@@ -26,6 +26,7 @@ typedef struct
   const TdControlPlace *place; /**< of the event; NULL: there is none */
   bool failed;                 /**< after an error */
   int64_t iteration;
+  int rank; /**< of the program, 0 where it is alone */
   uint64_t live_bytes;
   uint64_t n_nan, n_inf; /**< of the outputs; after an event only */
   double norm;           /**< largest Euclidean norm of an output */
@@ -41,6 +42,8 @@ bool td__break_holds (const TdBreak *b, const TdBreakMoment *moment);
 bool td__break_may_hold (const TdBreak *b, const TdBreakMoment *moment);
 /** Whether it needs the values of every output, or can be asked before the event. */
 bool td__break_needs_values (const TdBreak *b);
+/** Can it hold on one rank and not on another that runs the same: by values, bytes or rank? */
+bool td__break_tells_ranks_apart (const TdBreak *b);
 /** Does it ask whether a call failed, and so that the program is to stop right there? */
 bool td__break_on_error (const TdBreak *b);
 bool td__break_exactly (const TdBreak *b);

@@ -6,6 +6,7 @@
 #include "host-memory.h"
 #include "json-line.h"
 #include "td-tape.h"
+#include "whereabouts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +23,7 @@ enum
 {
   MESSAGE_MAX = 4096,
   INTERRUPT_MS = 100,
+  LOOK_MS = 10,
   /* of texts in messages, escaped: all that is told of a stop fits a line */
   MAX_BREAK = 600,
   MAX_REASON = 1100,
@@ -183,11 +185,11 @@ td__control_answer_array (int fd, const char *tag, const TdControlArray *a, int 
 
 /* ------------------------------------------------------------------------ breakpoints */
 
-static void
-look_again (TdControl *c)
+void
+td__control_look_again (TdControl *c)
 {
-  c->alert = c->step != TD_STEP_NONE;
-  c->needs_values = c->on_error = c->exactly = false;
+  c->alert = c->step != TD_STEP_NONE || c->aims;
+  c->needs_values = c->on_error = c->exactly = c->apart = false;
   for (int i = 0; i < c->n_breaks; i++)
     {
       const TdBreak *b = c->breaks[i];
@@ -198,6 +200,7 @@ look_again (TdControl *c)
       c->alert = c->alert || !td__break_errors_only (b);
       c->exactly = c->exactly || td__break_exactly (b);
       c->on_error = c->on_error || td__break_on_error (b);
+      c->apart = c->apart || td__break_tells_ranks_apart (b);
     }
   c->kind->changed (c);
 }
@@ -212,7 +215,7 @@ add_break (TdControl *c, const char *text, char *error, size_t size)
   c->breaks = td__xrealloc (c->breaks, (size_t)(c->n_breaks + 1) * sizeof (TdBreak *));
   td__break_set_id (b, c->next_break_id++);
   c->breaks[c->n_breaks++] = b;
-  look_again (c);
+  td__control_look_again (c);
   return td__break_id (b);
 }
 
@@ -234,7 +237,7 @@ remove_break (TdControl *c, int id)
     return false;
   td__break_free (c->breaks[i]);
   memmove (&c->breaks[i], &c->breaks[i + 1], (size_t)(--c->n_breaks - i) * sizeof (TdBreak *));
-  look_again (c);
+  td__control_look_again (c);
   return true;
 }
 
@@ -243,12 +246,23 @@ td__control_pause (TdControl *c, int64_t iteration)
 {
   c->step = TD_STEP_ITERATION;
   c->step_iteration = iteration - 1;
-  look_again (c);
+  td__control_look_again (c);
+}
+
+static TdBreakMoment
+moment_on (const TdControl *c, const TdBreakMoment *m)
+{
+  TdBreakMoment moment = *m;
+
+  moment.rank = c->rank;
+  return moment;
 }
 
 TdBreak *
-td__control_holds (const TdControl *c, const TdBreakMoment *m, bool values)
+td__control_holds (const TdControl *c, const TdBreakMoment *of, bool values)
 {
+  const TdBreakMoment moment = moment_on (c, of), *m = &moment;
+
   for (int i = 0; i < c->n_breaks; i++)
     if (td__break_needs_values (c->breaks[i]) == values && td__break_holds (c->breaks[i], m))
       return c->breaks[i];
@@ -256,8 +270,10 @@ td__control_holds (const TdControl *c, const TdBreakMoment *m, bool values)
 }
 
 bool
-td__control_may_hold (const TdControl *c, const TdBreakMoment *m)
+td__control_may_hold (const TdControl *c, const TdBreakMoment *of)
 {
+  const TdBreakMoment moment = moment_on (c, of), *m = &moment;
+
   for (int i = 0; i < c->n_breaks; i++)
     if (td__break_needs_values (c->breaks[i]) && td__break_may_hold (c->breaks[i], m))
       return true;
@@ -287,55 +303,97 @@ td__control_describe (const TdBreakMoment *m, const char *who, char *what, size_
 
 /* --------------------------------------------------------------------------- commands */
 
-static void
-command_break (TdControl *c, const char *tag, const char *text)
+/* What changes breakpoints: returns a number that is no error, of `break` the new one's, or -1
+ * with one line. */
+static int
+change_new (TdControl *c, const char *text, char *error, size_t size)
 {
-  char error[256];
-  const int id = add_break (c, text, error, sizeof error);
-
-  if (id < 0)
-    td__control_answer_error (c, tag, error);
-  else
-    td__control_answer_number (c, tag, "id", id);
+  return add_break (c, text, error, size);
 }
 
-static void
-command_unbreak (TdControl *c, const char *tag, const char *text)
+static int
+change_gone (TdControl *c, const char *text, char *error, size_t size)
 {
   if (remove_break (c, (int)strtol (text, NULL, 10)))
-    td__control_answer_ok (c, tag);
-  else
-    td__control_answer_error (c, tag, "unbreak: no such breakpoint");
+    return 0;
+  snprintf (error, size, "unbreak: no such breakpoint");
+  return -1;
 }
 
 /* ID on, ID off, or ID EXPR: what it asks from now on. */
-static void
-command_rebreak (TdControl *c, const char *tag, const char *text)
+static int
+change_other (TdControl *c, const char *text, char *error, size_t size)
 {
-  char *rest, error[256];
+  char *rest;
   const int i = find_break (c, (int)strtol (text, &rest, 10));
   TdBreak *b;
 
   while (*rest == ' ')
     rest++;
   if (i < 0)
-    td__control_answer_error (c, tag, "rebreak: no such breakpoint");
-  else if (strcmp (rest, "on") == 0 || strcmp (rest, "off") == 0)
     {
-      td__break_enable (c->breaks[i], rest[1] == 'n');
-      look_again (c);
-      td__control_answer_ok (c, tag);
+      snprintf (error, size, "rebreak: no such breakpoint");
+      return -1;
     }
-  else if ((b = td__break_parse (rest, error, sizeof error)) == NULL)
-    td__control_answer_error (c, tag, error); /* the old one stays */
+  if (strcmp (rest, "on") == 0 || strcmp (rest, "off") == 0)
+    td__break_enable (c->breaks[i], rest[1] == 'n');
   else
     {
+      b = td__break_parse (rest, error, size);
+      if (b == NULL)
+        return -1; /* the old one stays */
       td__break_take_over (b, c->breaks[i]);
       td__break_free (c->breaks[i]);
       c->breaks[i] = b;
-      look_again (c);
-      td__control_answer_ok (c, tag);
     }
+  td__control_look_again (c);
+  return 0;
+}
+
+static const struct
+{
+  const char *word;
+  int (*change) (TdControl *c, const char *text, char *error, size_t size);
+  bool has_id;
+} changes[] = {
+  { "break ", change_new, true },
+  { "unbreak ", change_gone, false },
+  { "rebreak ", change_other, false },
+};
+
+static int
+find_change (const char *text)
+{
+  for (int i = 0; i < LENGTH (changes); i++)
+    if (strncmp (text, changes[i].word, strlen (changes[i].word)) == 0)
+      return i;
+  return -1;
+}
+
+bool
+td__control_change (TdControl *c, const char *text, TdControlChange *done)
+{
+  const int i = find_change (text);
+
+  done->number = 0;
+  done->error[0] = '\0';
+  if (i < 0)
+    return false;
+  done->has_id = changes[i].has_id;
+  done->number
+      = changes[i].change (c, text + strlen (changes[i].word), done->error, sizeof done->error);
+  return true;
+}
+
+void
+td__control_answer_change (TdControl *c, const char *tag, const TdControlChange *done)
+{
+  if (done->number < 0)
+    td__control_answer_error (c, tag, done->error);
+  else if (done->has_id)
+    td__control_answer_number (c, tag, "id", done->number);
+  else
+    td__control_answer_ok (c, tag);
 }
 
 static void
@@ -381,10 +439,7 @@ static const struct
 };
 
 static const TdControlCommand commands[] = {
-  { "break ", command_break },
-  { "unbreak ", command_unbreak },
   { "breaks", command_breaks },
-  { "rebreak ", command_rebreak },
   { NULL, NULL },
 };
 
@@ -404,23 +459,47 @@ run_named (TdControl *c, const TdControlCommand *of, const char *tag, const char
   return false;
 }
 
-static TdControlOutcome
-run_command (TdControl *c, const char *tag, const char *text)
+static int
+find_motion (const char *text)
 {
   for (int i = 0; i < LENGTH (motions); i++)
     if (strcmp (text, motions[i].text) == 0)
-      {
-        TdControlPlace place = { .path = "" };
+      return i;
+  return -1;
+}
 
-        c->step = motions[i].step;
-        c->kind->now (c, &place, &c->step_iteration);
-        c->step_path = place.path;
-        c->step_phase = place.phase;
-        look_again (c);
-        td__control_answer_ok (c, tag);
-        return strcmp (text, "pause") == 0 ? TD_CONTROL_STAY : TD_CONTROL_GO;
-      }
-  if (!run_named (c, commands, tag, text) && !run_named (c, c->kind->commands, tag, text))
+void
+td__control_move (TdControl *c, const char *text, const TdControlPlace *place,
+                  int64_t iteration)
+{
+  const int i = find_motion (text);
+
+  c->step = i >= 0 ? motions[i].step : TD_STEP_NONE;
+  c->step_iteration = iteration;
+  c->step_path = place->path;
+  c->step_phase = place->phase;
+  td__control_look_again (c);
+}
+
+static TdControlOutcome
+run_command (TdControl *c, const char *tag, const char *text)
+{
+  TdControlPlace place = { .path = "" };
+  int64_t iteration = 0;
+  TdControlChange done;
+
+  if (c->kind->prepare != NULL)
+    c->kind->prepare (c);
+  if (find_motion (text) >= 0)
+    {
+      c->kind->now (c, &place, &iteration);
+      td__control_move (c, text, &place, iteration);
+      td__control_answer_ok (c, tag);
+      return strcmp (text, "pause") == 0 ? TD_CONTROL_STAY : TD_CONTROL_GO;
+    }
+  if (td__control_change (c, text, &done))
+    td__control_answer_change (c, tag, &done);
+  else if (!run_named (c, commands, tag, text) && !run_named (c, c->kind->commands, tag, text))
     td__control_answer_error (c, tag, "no such command");
   return TD_CONTROL_STAY;
 }
@@ -456,7 +535,7 @@ lose (TdControl *c)
   while (c->n_breaks > 0)
     remove_break (c, td__break_id (c->breaks[0]));
   c->step = TD_STEP_NONE;
-  look_again (c);
+  td__control_look_again (c);
 }
 
 void
@@ -486,7 +565,7 @@ td__control_stops (TdControl *c, const TdControlStop *stop)
   char where[400];
 
   c->step = TD_STEP_NONE;
-  look_again (c);
+  td__control_look_again (c);
   atomic_store (&c->page->stopped, 1);
   snprintf (where, sizeof where, "%.300s:%d", place->file != NULL ? place->file : "?",
             place->file != NULL ? place->line : 0);
@@ -500,6 +579,11 @@ td__control_stops (TdControl *c, const TdControlStop *stop)
   td__json_member_int (json, "iteration", stop->iteration);
   td__json_member_uint (json, "at", stop->at);
   td__json_member_int (json, "break", stop->by != NULL ? td__break_id (stop->by) : 0);
+  if (stop->rank != NULL)
+    {
+      snprintf (where, sizeof where, "rank %d", *stop->rank);
+      td__json_member_string (json, "for", where);
+    }
   if (stop->failed != NULL)
     {
       td__json_key (json, "failed");
@@ -516,13 +600,23 @@ td__control_stops (TdControl *c, const TdControlStop *stop)
 /* A signal that comes just before interrupts nothing: whoever has handlers to run is asked to
  * look from time to time. */
 static TdControlOutcome
-take_or_interrupt (TdControl *c)
+take_or_interrupt (TdControl *c, int ms)
 {
   struct pollfd come = { c->fd, POLLIN, 0 };
   bool any;
 
-  return poll (&come, 1, INTERRUPT_MS) > 0 ? take_message (c, MSG_DONTWAIT, &any)
-                                           : TD_CONTROL_INTERRUPTED;
+  return poll (&come, 1, ms) > 0 ? take_message (c, MSG_DONTWAIT, &any)
+                                 : TD_CONTROL_INTERRUPTED;
+}
+
+/* What is for all ranks comes by memory that they share, in which nobody can wait. */
+static TdControlOutcome
+take_or_look (TdControl *c)
+{
+  const TdControlOutcome outcome = take_or_interrupt (c, LOOK_MS);
+
+  return outcome == TD_CONTROL_STAY || outcome == TD_CONTROL_INTERRUPTED ? c->kind->look (c)
+                                                                         : outcome;
 }
 
 TdControlOutcome
@@ -532,7 +626,10 @@ td__control_wait (TdControl *c, bool may_interrupt)
   bool any;
 
   while (outcome == TD_CONTROL_STAY || (outcome == TD_CONTROL_INTERRUPTED && !may_interrupt))
-    outcome = may_interrupt ? take_or_interrupt (c) : take_message (c, 0, &any);
+    if (c->kind->look != NULL)
+      outcome = take_or_look (c);
+    else
+      outcome = may_interrupt ? take_or_interrupt (c, INTERRUPT_MS) : take_message (c, 0, &any);
   if (outcome == TD_CONTROL_GONE)
     lose (c);
   return outcome;
@@ -605,10 +702,13 @@ td__control_begin (TdControl *c, const TdControlKind *kind, TdControlPage *page,
                    const char *breaks)
 {
   char error[256], line[MESSAGE_MAX];
+  int n_ranks;
 
   c->kind = kind;
   c->page = page;
   c->fd = fd;
+  if (!td__where_rank (&c->rank, &n_ranks))
+    c->rank = 0;
   fcntl (fd, F_SETFD, FD_CLOEXEC);
   c->next_break_id = 1;
   while (breaks != NULL && *breaks != '\0')
@@ -620,7 +720,7 @@ td__control_begin (TdControl *c, const TdControlKind *kind, TdControlPage *page,
         fprintf (stderr, "tapedeck: %s\n", error);
       breaks += n + (breaks[n] == '\n');
     }
-  look_again (c);
+  td__control_look_again (c);
 }
 
 void

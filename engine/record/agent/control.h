@@ -52,6 +52,15 @@ typedef struct
   void (*run) (TdControl *c, const char *tag, const char *rest);
 } TdControlCommand;
 
+/** What taking a command did: whether a stopped program goes on. */
+typedef enum
+{
+  TD_CONTROL_STAY,
+  TD_CONTROL_GO,
+  TD_CONTROL_GONE,       /**< there is no supervisor any more */
+  TD_CONTROL_INTERRUPTED /**< it waited, and there may be a signal */
+} TdControlOutcome;
+
 /** What kind of program it is. */
 typedef struct
 {
@@ -60,6 +69,10 @@ typedef struct
   void (*now) (TdControl *c, TdControlPlace *place, int64_t *iteration);
   /** What the program is asked for has changed. */
   void (*changed) (TdControl *c);
+  /** Optional: what has to be known before a command is done. */
+  void (*prepare) (TdControl *c);
+  /** Optional, of a program that stands: what has come for all ranks. */
+  TdControlOutcome (*look) (TdControl *c);
 } TdControlKind;
 
 /** Begins the struct of whose program it is. */
@@ -70,6 +83,9 @@ struct TdControl
   int fd;
   bool alert;        /**< stepping, or breakpoints but those on errors: look at every event */
   bool needs_values; /**< a breakpoint looks at values */
+  bool aims;         /**< it runs to a place that ranks have in common */
+  bool apart;        /**< a breakpoint may hold on some ranks only */
+  int rank;
   bool on_error, exactly; /**< one asks for errors; for errors before anything else runs */
   TdStepKind step;
   const char *step_path; /**< the layer that a step is relative to */
@@ -79,19 +95,11 @@ struct TdControl
   int n_breaks, next_break_id;
 };
 
-/** What taking a command did: whether a stopped program goes on. */
-typedef enum
-{
-  TD_CONTROL_STAY,
-  TD_CONTROL_GO,
-  TD_CONTROL_GONE,       /**< there is no supervisor any more */
-  TD_CONTROL_INTERRUPTED /**< it waited, and there may be a signal */
-} TdControlOutcome;
-
 /** A stop, as it is told. */
 typedef struct
 {
   const char *reason;
+  const int *rank; /**< the other rank that it stops for; NULL: its own reason */
   const TdControlPlace *place;
   int64_t iteration;
   uint64_t at; /**< how many events of the iteration have run */
@@ -125,6 +133,23 @@ void td__control_end (TdControl *c);
 
 /** Take the commands that have come; the supervisor may be gone. */
 void td__control_take (TdControl *c);
+/** Let it run so far as the text says, from this place on. */
+void td__control_move (TdControl *c, const char *text, const TdControlPlace *place,
+                       int64_t iteration);
+/** Look again at what the program is asked for. */
+void td__control_look_again (TdControl *c);
+
+/** What came of a change of breakpoints. */
+typedef struct
+{
+  int number; /**< the id, if it has one; -1: it could not be done */
+  bool has_id;
+  char error[256];
+} TdControlChange;
+/** Change breakpoints as the command says; false: it is none that does. */
+bool td__control_change (TdControl *c, const char *text, TdControlChange *done);
+void td__control_answer_change (TdControl *c, const char *tag, const TdControlChange *done);
+
 /** Tell that the program stands. */
 void td__control_stops (TdControl *c, const TdControlStop *stop);
 /** Wait until the program is to go on.  `may_interrupt`: a signal ends the wait, too, and so do
