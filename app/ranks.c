@@ -278,6 +278,25 @@ start (Launch *l)
   return l->pid > 0 || complain ("fork", strerror (errno));
 }
 
+/* One that is stopped, or whose supervisor is, would not hear that it is to end. */
+static void
+wake_ranks (const Launch *l)
+{
+  kill (l->pid, SIGCONT);
+  for (int r = 0; r < l->options->n; r++)
+    {
+      const TdWherePage *p = td__where_page (&l->where, r);
+      const int supervisor = atomic_load (&p->supervisor), pid = atomic_load (&p->pid);
+
+      if (!td__where_is_here (&l->where, p) || atomic_load (&p->ended))
+        continue;
+      if (supervisor > 0)
+        kill (supervisor, SIGCONT);
+      if (pid > 0)
+        kill (pid, SIGCONT);
+    }
+}
+
 /* Ctrl+C reaches mpirun itself; what is sent to us alone is passed on.  True: it has ended. */
 static bool
 take_signals (Launch *l)
@@ -286,7 +305,10 @@ take_signals (Launch *l)
 
   while (read (l->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
     if (info.ssi_signo != SIGCHLD && (info.ssi_code == SI_USER || info.ssi_signo != SIGINT))
-      kill (l->pid, (int)info.ssi_signo);
+      {
+        kill (l->pid, (int)info.ssi_signo);
+        wake_ranks (l);
+      }
   return waitpid (l->pid, &l->status, WNOHANG) == l->pid;
 }
 
@@ -358,31 +380,35 @@ status_of (const TdWherePage *p)
   return p->signal != 0 ? 128 + p->signal : p->status;
 }
 
-/* The worst of those that mpirun did not end itself. */
+/* The worst of those that mpirun did not end itself, and which rank's it is; -1: none's. */
 static int
-worst (const Launch *l)
+worst (const Launch *l, int *rank)
 {
   const int of_mpirun
       = WIFSIGNALED (l->status) ? 128 + WTERMSIG (l->status) : WEXITSTATUS (l->status);
   int status = 0;
 
+  *rank = -1;
   for (int r = 0; r < l->options->n; r++)
     {
       const TdWherePage *p = td__where_page (&l->where, r);
 
-      if (atomic_load (&p->ended) && !atomic_load (&p->told) && status_of (p) > status)
-        status = status_of (p);
+      if (!atomic_load (&p->ended) || atomic_load (&p->told) || status_of (p) <= status)
+        continue;
+      status = status_of (p);
+      *rank = r;
     }
   return status != 0 ? status : of_mpirun;
 }
 
-/* One line: how it ended, and where the tapes are. */
-static void
-report (const Launch *l, int status)
+/* One line: how it ended, and where the tapes are.  Returns the status: what the line says went
+ * wrong is not 0. */
+static int
+report (const Launch *l)
 {
-  const int n = l->options->n, culprit = td__where_culprit (&l->where);
+  const int n = l->options->n;
   char text[TD_WHERE_LINE] = "";
-  int n_begun = 0, found = -1;
+  int n_begun = 0, found = -1, rank, status = worst (l, &rank);
 
   for (int r = 0; r < n; r++)
     {
@@ -390,21 +416,26 @@ report (const Launch *l, int status)
       if (found < 0 && atomic_load (&td__where_page (&l->where, r)->n_findings) > 0)
         found = r;
     }
+  if (rank < 0)
+    rank = td__where_culprit (&l->where);
   if (found >= 0 && status != 0)
     snprintf (text, sizeof text, "rank %d has waited for another in vain (above)", found);
-  else if (culprit >= 0)
-    td__where_describe (&l->where, culprit, text, sizeof text);
+  else if (rank >= 0)
+    td__where_describe (&l->where, rank, text, sizeof text);
   else if (n_begun < n && n > 1) /* one alone has nobody to tell */
     snprintf (text, sizeof text, "%d of %d ranks have begun (mpirun: status %d)", n_begun, n,
               status);
   else if (status != 0)
     snprintf (text, sizeof text, "ended with status %d", status);
-  if (status != 0 || text[0] != '\0')
+  if (status == 0 && text[0] != '\0')
+    status = TD_EXIT_FINDING;
+  if (status != 0)
     fprintf (stderr, "tapedeck: %d %s: %s; tapes in %s\n", n,
              td_plural ((uint64_t)n, "rank", "ranks"), text, l->tapes);
   else if (!l->options->quiet)
     fprintf (stderr, "tapedeck: %d %s ended well; tapes in %s\n", n,
              td_plural ((uint64_t)n, "rank", "ranks"), l->tapes);
+  return status;
 }
 
 static bool
@@ -439,8 +470,7 @@ td_run_ranks (const TdRanksOptions *options)
           wait_for_tapes (&l);
           for (int i = 0; i < 2; i++)
             td_rank_lines_free (l.lines[i]);
-          status = worst (&l);
-          report (&l, status);
+          status = report (&l);
         }
     }
   if (l.where.pages != NULL)

@@ -94,6 +94,11 @@ write_head (const Supervisor *s)
     td_tape_writer_info (w, "cwd", text);
   if (gethostname (text, sizeof text) == 0)
     td_tape_writer_info (w, "host", text);
+  if (o->n_ranks > 1)
+    {
+      td__where_run (text, sizeof text);
+      td_tape_writer_info (w, "run", text);
+    }
   source = o->source != NULL ? malloc (MAX_SOURCE) : NULL;
   f = source != NULL ? fopen (o->source, "rb") : NULL;
   if (f != NULL)

@@ -44,21 +44,35 @@ td__where_now (void)
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* What is the same for all processes of one mpirun, and for no other's. */
+/* What is the same for all processes of one mpirun on a machine, and for no other's; the first
+ * two also on several machines. */
 static const char *const run_names[]
-    = { "PMIX_NAMESPACE", "PMIX_SERVER_URI2", "PMIX_SERVER_URI21", "PMIX_SERVER_URI41",
-        "OMPI_MCA_orte_hnp_uri" };
+    = { "PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri", "PMIX_SERVER_URI2", "PMIX_SERVER_URI21",
+        "PMIX_SERVER_URI41" };
+
+static uint64_t
+hash_of_run (size_t n_names)
+{
+  uint64_t hash = 14695981039346656037u;
+
+  for (size_t i = 0; i < n_names; i++)
+    for (const char *text = getenv (run_names[i]); text != NULL && *text != '\0'; text++)
+      hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+  return hash;
+}
+
+void
+td__where_run (char *text, size_t size)
+{
+  snprintf (text, size, "%016" PRIx64, hash_of_run (2));
+}
 
 static bool
 usual_path (char *path, size_t size)
 {
-  uint64_t hash = 14695981039346656037u;
+  const uint64_t hash = hash_of_run (sizeof run_names / sizeof *run_names);
   char folder[4096];
-  const char *why, *text;
-
-  for (size_t i = 0; i < sizeof run_names / sizeof *run_names; i++)
-    for (text = getenv (run_names[i]); text != NULL && *text != '\0'; text++)
-      hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+  const char *why;
   if (!td__runtime_folder (folder, sizeof folder, &why))
     return false;
   snprintf (path, size, "%.4000s/%016" PRIx64 ".ranks", folder, hash);

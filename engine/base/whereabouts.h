@@ -78,6 +78,9 @@ typedef struct
  * by mpirun, or alone. */
 bool td__where_rank (int *rank, int *n);
 
+/** What all processes of one run of mpirun have in common, and those of no other, as text. */
+void td__where_run (char *text, size_t size);
+
 /** Map the file of this run, which is made where it is not there: the one that the environment
  * names, else one of mpirun's run in the folder of sockets.  first: this rank's page is begun
  * anew.  *Errors*: false, and the rank goes on without.

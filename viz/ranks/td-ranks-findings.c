@@ -92,8 +92,7 @@ td_ranks_findings_scene (const TdRanks *self, const TdPanelView *view)
     add_finding (&p, td_ranks_get_finding (self, i), i);
   if (td_ranks_count_faults (self) == 0)
     {
-      g_autofree char *text = g_strdup_printf (
-          "Nothing found: %u steps with updates of %u ranks compared", self->n_steps, self->n);
+      g_autofree char *text = td__ranks_dup_nothing (self);
 
       add_wrapped (&p, text, MARGIN, TD_ROLE_TEXT);
       p.y += GAP;

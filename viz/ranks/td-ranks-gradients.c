@@ -358,7 +358,7 @@ are_same (const TdSumTable *table, guint a, guint b)
 }
 
 static void
-say_same (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, guint a)
+say_same (TdRanksGradients *g, TdRanks *self, guint a)
 {
   g_autofree gboolean *same = g_new0 (gboolean, self->n);
   g_autofree char *names = NULL;
@@ -376,8 +376,8 @@ say_same (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, guint a)
   names = td__ranks_dup_names_do (self, same, "", " compute the same");
   f = td__ranks_add (self, TD_RANKS_SAME_DATA, TD_RANKS_WARNING, from, same);
   f->sentence = g_strdup_printf ("%s: all their gradients were equal, bit for bit, before the "
-                                 "mean in iterations %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT,
-                                 names, from, row->number);
+                                 "mean from iteration %" G_GINT64_FORMAT " on",
+                                 names, from);
   f->advice
       = g_strdup ("Deal the examples out with td_scatter_dataset, and give ranks different "
                   "seeds where they draw their own");
@@ -403,7 +403,7 @@ look_for_same (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
           many = many || (*same >= SAME_STEPS && !g->same_said[b]);
         }
       if (many && !g->same_said[a])
-        say_same (g, self, row, a);
+        say_same (g, self, a);
     }
 }
 

@@ -39,6 +39,8 @@ typedef struct
 struct TdRanksParting
 {
   gint64 last;    /* iteration that was compared last */
+  gint64 seen;    /* iteration that was looked at last */
+  gboolean gap;   /* some between these two are not on the tapes */
   gboolean apart; /* since a step before */
   gint64 at;      /* the finding that is open: its place among the findings; -1: none */
   guint n_times, n_steps;
@@ -52,7 +54,7 @@ td__ranks_parting_new (const TdRanks *self)
   TdRanksParting *p = g_new0 (TdRanksParting, 1);
 
   (void)self;
-  p->last = p->at = -1;
+  p->last = p->seen = p->at = -1;
   return p;
 }
 
@@ -114,6 +116,18 @@ is_by_hand (const TdSumTable *table)
   return TRUE;
 }
 
+/* The iteration whose update it was, and the last that is known to be well: of parameters that
+ * are told of before their update it is the one before. */
+static gint64
+find_update (const TdRanksParting *p, const TdRankRow *row, gboolean before, gint64 *after)
+{
+  *after = p->last;
+  if (!before)
+    return row->number;
+  *after = p->last - 1;
+  return p->gap ? row->number - 1 : p->last;
+}
+
 /* Why parameters alone part: never made equal, or written by one rank. */
 static char *
 dup_parameter_cause (const TdRanksParting *p, const char *odd, gboolean majority,
@@ -121,8 +135,7 @@ dup_parameter_cause (const TdRanksParting *p, const char *odd, gboolean majority
 {
   if (by_hand && p->n_steps > 0)
     return g_strdup_printf (
-        "; %s%s changed it otherwise since they were averaged before (by its "
-        "own update, learning rate, or a write)",
+        "; %s%s changed it otherwise (by its own update, learning rate, hook or a write)",
         majority ? "" : "one of ", odd);
   if (p->n_steps == 0)
     return g_strdup ("; the first update that is on the tapes: they were not equal at the "
@@ -138,20 +151,26 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
 {
   const TdSumKey *key = &g_array_index (table->keys, TdSumKey, d->first);
   g_autofree guint *classes = g_new (guint, self->n);
-  g_autofree char *when = td__ranks_dup_when (row->number, p->last), *odd = NULL, *more = NULL,
+  const gboolean before
+      = links[link].kind == TD_TAPE_SUM_PARAMETER && is_by_hand (table) && p->n_steps > 0;
+  gint64 after, number = find_update (p, row, before, &after);
+  g_autofree char *when = td__ranks_dup_when (number, after), *odd = NULL, *more = NULL,
                   *why = NULL;
   TdRanksFinding *f;
   TdRankVote vote;
 
   td__sum_table_classes (table, d->first, classes);
   td__rank_vote_init (&vote, classes, self->n);
-  f = td__ranks_add (self, links[link].cause, TD_RANKS_ERROR, row->number, vote.odd);
+  f = td__ranks_add (self, links[link].cause, TD_RANKS_ERROR, number, vote.odd);
   p->at = (gint64)self->findings->len - 1;
   p->n_times++;
   p->followed = 1u << link;
-  f->after = p->last;
+  f->after = after;
   f->array = g_strdup (key->path);
-  f->advice = g_strdup (links[link].advice);
+  f->advice = g_strdup (
+      before ? "Give the optimizers and hooks of all ranks the same numbers, or use "
+               "td_multi_node_optimizer_new, which compares them"
+             : links[link].advice);
   odd = td__ranks_dup_names (self, vote.odd);
   if (links[link].kind == TD_TAPE_SUM_NUMBER)
     why = dup_numbers (self, table, d->first, &vote);
@@ -159,17 +178,17 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
     why = dup_parameter_cause (p, odd, vote.has_majority, is_by_hand (table));
   if (d->n > 1)
     more = g_strdup_printf (" (and %u more)", d->n - 1);
-  f->sentence = g_strdup_printf ("%s %s %s: %s `%s`%s differs%s%s", odd,
-                                 vote.has_majority             ? "parted"
-                                 : vote.n_classes < f->n_ranks ? "parted into groups"
-                                                               : "parted",
-                                 when, links[link].word, key->path, more ? more : "",
-                                 links[link].kind == TD_TAPE_SUM_NUMBER ? ": "
-                                 : links[link].kind == TD_TAPE_SUM_PARAMETER || why == NULL
-                                     ? is_by_hand (table) ? " when gradients are averaged"
-                                                          : " after the update"
-                                     : "",
-                                 why ? why : "");
+  f->sentence = g_strdup_printf (
+      "%s %s %s: %s `%s`%s differs%s%s", odd,
+      vote.has_majority             ? "parted"
+      : vote.n_classes < f->n_ranks ? "parted into groups"
+                                    : "parted",
+      when, links[link].word, key->path, more ? more : "",
+      links[link].kind == TD_TAPE_SUM_NUMBER ? ": "
+      : links[link].kind == TD_TAPE_SUM_PARAMETER || why == NULL
+          ? is_by_hand (table) && !before ? " when gradients are averaged" : " after the update"
+          : "",
+      why ? why : "");
   td__rank_vote_clear (&vote);
 }
 
@@ -238,6 +257,8 @@ td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
 {
   gboolean differs = FALSE;
 
+  p->gap = p->gap || (p->seen >= 0 && row->number > p->seen + 1);
+  p->seen = row->number;
   if (!has_updates (self, row))
     return;
   for (guint link = 0; link < N_LINKS; link++)
@@ -260,6 +281,7 @@ td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
       p->at = -1;
     }
   p->last = row->number;
+  p->gap = FALSE;
   p->n_steps++;
   self->n_steps++;
 }

@@ -211,12 +211,18 @@ print_text (const TdRanks *self, GString *out)
       if (f->advice)
         g_string_append_printf (out, "  %s.\n", f->advice);
     }
-  if (td_ranks_count_faults (self) == 0 && self->n_steps == 0)
-    g_string_append (out, "Nothing found, and no gradients or weights to compare: nobody "
-                          "averaged any.\n");
+  if (td_ranks_count_faults (self) == 0 && self->n_steps == 0 && self->n_started > 1)
+    g_string_append_printf (
+        out,
+        "Nothing found%s, and no gradients or weights to compare: nobody averaged "
+        "any.\n",
+        self->n < self->n_started ? " in the tapes that are here" : "");
   else if (td_ranks_count_faults (self) == 0)
-    g_string_append_printf (out, "Nothing found: %u steps with updates of %u ranks compared.\n",
-                            self->n_steps, self->n);
+    {
+      g_autofree char *nothing = td__ranks_dup_nothing (self);
+
+      g_string_append_printf (out, "%s.\n", nothing);
+    }
   print_thinned (self, out);
   g_string_append_c (out, '\n');
   print_ranks (self, out);

@@ -138,6 +138,9 @@ struct _TdRanks
   guint64 n_waits[TD_TAPE_N_WAITS], n_means; /* over all tapes */
   guint64 run_ns;                            /* the longest tape, from its first to its last */
   guint64 n_calls;                           /* rungs that all have left */
+  gboolean sends_link; /* after an update: ranks are given one set of persistents */
+  gint64
+      uneven; /* iteration: the first in which some ranks update and others do not; -1: none */
   guint n_steps; /* with updates of two ranks or more, which were compared */
 };
 
@@ -159,6 +162,8 @@ void td__rank_vote_clear (TdRankVote *vote);
 TdRanksFinding *td__ranks_add (TdRanks *self, TdRanksCause cause, TdRanksLevel level,
                                gint64 iteration, const gboolean *ranks);
 gboolean td__ranks_has (const TdRanks *self, TdRanksCause cause);
+/** Say that nothing was found, and in what. Owner: the caller. */
+char *td__ranks_dup_nothing (const TdRanks *self);
 /** Say when: "in iteration 41", or "by iteration 41 (16 is the last one before it on the
  * tapes)". Owner: the caller. */
 char *td__ranks_dup_when (gint64 iteration, gint64 after);

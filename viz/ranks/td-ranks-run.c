@@ -107,7 +107,9 @@ look_at_counts (TdRanks *self)
   for (guint i = 0; i < self->n; i++)
     g_string_append_printf (out, "%s%" G_GUINT64_FORMAT " on rank %u", i ? ", " : "",
                             self->tapes[i].open.n_updating, self->tapes[i].open.rank);
-  f = td__ranks_add (self, TD_RANKS_UPDATES, TD_RANKS_ERROR, -1, vote.odd);
+  if (self->uneven >= 0)
+    g_string_append_printf (out, "; first in iteration %" G_GINT64_FORMAT, self->uneven);
+  f = td__ranks_add (self, TD_RANKS_UPDATES, TD_RANKS_ERROR, self->uneven, vote.odd);
   f->sentence = g_string_free (out, FALSE);
   f->advice = g_strdup ("All ranks must update as often; parts of a dataset are of one length "
                         "with .force_equal_length of td_scatter_dataset");

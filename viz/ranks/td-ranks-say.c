@@ -188,3 +188,16 @@ td__ranks_dup_when (gint64 iteration, gint64 after)
                             iteration, after);
   return g_strdup_printf ("in iteration %" G_GINT64_FORMAT, iteration);
 }
+
+char *
+td__ranks_dup_nothing (const TdRanks *self)
+{
+  if (self->n_started < 2)
+    return g_strdup ("One rank: there is nothing to compare it with");
+  if (self->n < self->n_started)
+    return g_strdup_printf (
+        "Nothing found in the tapes of %u of %u ranks: %u steps with updates compared", self->n,
+        self->n_started, self->n_steps);
+  return g_strdup_printf ("Nothing found: %u steps with updates of %u ranks compared",
+                          self->n_steps, self->n);
+}

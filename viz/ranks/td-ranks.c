@@ -11,6 +11,7 @@
 #include "td-ranks-private.h"
 #include "td-session.h"
 
+#define SUFFIX ".tdtape"
 #define MOST_RANKS 65536 /* more are a mistake on a tape */
 
 static void
@@ -98,6 +99,15 @@ open_tape (TdRankTape *tape, const char *path, GError **error)
   return TRUE;
 }
 
+/* What `tapedeck run -n 1` leaves: a run like others, which has nothing to be compared with. */
+static gboolean
+is_rank_alone (const char *path, guint n_paths)
+{
+  g_autofree char *name = g_path_get_basename (path);
+
+  return n_paths == 1 && g_str_equal (name, "rank-0" SUFFIX);
+}
+
 /* A folder may have tapes of other programs beside those of the ranks. */
 static gboolean
 open_all (TdRanks *self, const GPtrArray *paths, gboolean is_folder, GError **error)
@@ -110,7 +120,7 @@ open_all (TdRanks *self, const GPtrArray *paths, gboolean is_folder, GError **er
       if (!open_tape (tape, g_ptr_array_index (paths, i), error))
         return FALSE;
       header = td_tape_reader_header (tape->reader);
-      if (is_folder && header->n_ranks < 2)
+      if (is_folder && header->n_ranks < 2 && !is_rank_alone (tape->own_path, paths->len))
         {
           clear_tape (tape);
           memset (tape, 0, sizeof *tape);
@@ -130,8 +140,18 @@ by_rank (const void *a, const void *b)
   return x->open.rank < y->open.rank ? -1 : x->open.rank > y->open.rank;
 }
 
+/* Tapes that say nothing of it are of an older recorder, or of another program. */
 static gboolean
-check_all (const TdRanks *self, const char *what, GError **error)
+is_of_another_run (const TdRankTape *a, const TdRankTape *b)
+{
+  const char *x = td_tape_reader_info (a->reader, "run"),
+             *y = td_tape_reader_info (b->reader, "run");
+
+  return *x && *y && strcmp (x, y) != 0;
+}
+
+static gboolean
+check_all (const TdRanks *self, const char *what, gboolean is_folder, GError **error)
 {
   if (self->n == 0)
     return fail (error, "%s: no tapes of ranks in it", what);
@@ -140,6 +160,8 @@ check_all (const TdRanks *self, const char *what, GError **error)
       const TdRankTape *tape = &self->tapes[i];
       guint n_ranks = td_tape_reader_header (tape->reader)->n_ranks;
 
+      if (is_folder && self->n_started < 2)
+        return TRUE;
       if (n_ranks < 2)
         return fail (error, "%s: a recording of one rank: there is nothing to compare it with",
                      tape->own_path);
@@ -149,6 +171,9 @@ check_all (const TdRanks *self, const char *what, GError **error)
       if (i > 0 && self->tapes[i - 1].open.rank == tape->open.rank)
         return fail (error, "%s and %s are both of rank %u: not of one run",
                      self->tapes[i - 1].own_path, tape->own_path, tape->open.rank);
+      if (is_of_another_run (&self->tapes[0], tape))
+        return fail (error, "%s and %s are of different runs", self->tapes[0].own_path,
+                     tape->own_path);
       if (tape->open.rank >= n_ranks || n_ranks > MOST_RANKS)
         return fail (error, "%s: it is of rank %u of %u, which cannot be", tape->own_path,
                      tape->open.rank, n_ranks);
@@ -171,6 +196,7 @@ td_ranks_open (const char *const *paths, guint n, GError **error)
   if (!files)
     return NULL;
   self = g_new0 (TdRanks, 1);
+  self->uneven = -1;
   self->chunk = g_string_chunk_new (4096);
   self->findings = g_array_new (FALSE, TRUE, sizeof (TdRanksFinding));
   g_array_set_clear_func (self->findings, clear_finding);
@@ -181,7 +207,7 @@ td_ranks_open (const char *const *paths, guint n, GError **error)
   if (!open_all (self, files, is_folder, error))
     return NULL;
   qsort (self->tapes, self->n, sizeof *self->tapes, by_rank);
-  if (!check_all (self, paths[0], error))
+  if (!check_all (self, paths[0], is_folder, error))
     return NULL;
   return g_steal_pointer (&self);
 }
@@ -255,6 +281,39 @@ count (TdRankTape *tape, const TdRankIteration *it)
   tape->update_opdef = it->update_opdef;
 }
 
+/* What was given to all after the updates is of one model, whatever ranks had until then. */
+static void
+forget_persistents (TdRanks *self)
+{
+  for (guint i = self->findings->len; self->sends_link && i-- > 0;)
+    if (g_array_index (self->findings, TdRanksFinding, i).cause == TD_RANKS_PERSISTENTS)
+      g_array_remove_index (self->findings, i);
+}
+
+static void
+look_for_link (TdRanks *self, guint place, const TdRankIteration *it)
+{
+  for (guint i = 0; i < it->n_waits && self->tapes[place].first_update >= 0; i++)
+    self->sends_link = self->sends_link
+                       || g_str_equal (td__ranks_text (self, place, it->waits[i].call),
+                                       "td_comm_bcast_link");
+}
+
+/* Of the ranks that have that step. */
+static void
+compare_counts (TdRanks *self, const TdRankRow *row)
+{
+  guint n = 0, n_updating = 0;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      n += row->of[i] != NULL;
+      n_updating += row->of[i] && row->of[i]->n_update_events > 0;
+    }
+  if (self->uneven < 0 && n_updating > 0 && n_updating < n)
+    self->uneven = row->number;
+}
+
 void
 td_ranks_look (TdRanks *self)
 {
@@ -273,8 +332,10 @@ td_ranks_look (TdRanks *self)
         if (row->of[i])
           {
             td__ranks_take_waits (self, i, row->of[i]);
+            look_for_link (self, i, row->of[i]);
             count (&self->tapes[i], row->of[i]);
           }
+      compare_counts (self, row);
       td__ranks_parting_look (parting, self, row, table);
       td__ranks_gradients_look (gradients, self, row, table);
       td__ranks_graphs_look (graphs, self, row, table);
@@ -288,5 +349,6 @@ td_ranks_look (TdRanks *self)
   td__ranks_align_clocks (self);
   td__ranks_look_at_ends (self);
   td__ranks_look_at_run (self);
+  forget_persistents (self);
   g_array_sort (self->findings, by_weight);
 }

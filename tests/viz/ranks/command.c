@@ -50,6 +50,45 @@ command__ends_in_0_where_there_are_notes_only (void **state)
 }
 
 static void
+command__says_how_many_tapes_nothing_was_found_in (void **state)
+{
+  PlantedRun run = { .no_tape = { 0, 1 } };
+  TdTestChild child = TD_TEST_RUN (program (), "ranks", planted_write (&run));
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, "Nothing found in the tapes of 3 of 4 ranks: 6 steps");
+  td_test_child_clear (&child);
+}
+
+static void
+command__refuses_tapes_of_different_runs (void **state)
+{
+  PlantedRun run = { .n_ranks = 3, .of_run = { "a", "a", "b" } },
+             same = { .n_ranks = 3, .of_run = { "a", "a", "a" } };
+  TdTestChild child = TD_TEST_RUN (program (), "ranks", planted_write (&run));
+
+  assert_child_status (child, 2);
+  assert_contains (child.err, "rank-0.tdtape and ");
+  assert_contains (child.err, "rank-2.tdtape are of different runs");
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program (), "ranks", planted_write (&same));
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
+/* `tapedeck run -n 1` has nothing wrong about it. */
+static void
+command__says_of_one_rank_that_there_is_nothing_to_compare (void **state)
+{
+  PlantedRun run = { .n_ranks = 1 };
+  TdTestChild child = TD_TEST_RUN (program (), "ranks", planted_write (&run));
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, "One rank: there is nothing to compare it with.");
+  td_test_child_clear (&child);
+}
+
+static void
 command__ends_in_2_where_there_is_nothing_to_compare (void **state)
 {
   PlantedRun run = { .n_ranks = 2, .no_tape = { 0, 1 } };
@@ -98,6 +137,9 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (command__ends_in_1_where_ranks_part),
+    td_test (command__says_how_many_tapes_nothing_was_found_in),
+    td_test (command__refuses_tapes_of_different_runs),
+    td_test (command__says_of_one_rank_that_there_is_nothing_to_compare),
     td_test (command__ends_in_0_where_there_are_notes_only),
     td_test (command__ends_in_2_where_there_is_nothing_to_compare),
     td_test (command__prints_json_that_a_script_can_read),

@@ -180,6 +180,8 @@ open_tape (const PlantedRun *run, guint rank, const char *path)
   if (!w)
     fail_msg ("%s", error);
   td_tape_writer_info (w, "program", "model");
+  if (run->of_run[rank])
+    td_tape_writer_info (w, "run", run->of_run[rank]);
   td_tape_writer_info (w, "host", run->host[rank] ? run->host[rank] : "here");
   td_tape_writer_info (w, "device", run->device[rank] ? run->device[rank] : "cpu");
   if (run->uuid[rank])

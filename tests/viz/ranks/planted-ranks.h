@@ -44,7 +44,8 @@ struct PlantedRun
   guint64 start_ns[PLANTED_MOST_RANKS]; /* its tape begins so much after the run */
   const char *host[PLANTED_MOST_RANKS];
   const char *device[PLANTED_MOST_RANKS], *uuid[PLANTED_MOST_RANKS];
-  guint64 late_ns[PLANTED_MOST_RANKS]; /* it comes to each meeting */
+  const char *of_run[PLANTED_MOST_RANKS]; /* what the tape says of it; NULL: nothing */
+  guint64 late_ns[PLANTED_MOST_RANKS];    /* it comes to each meeting */
   TdTapeEnd end[PLANTED_MOST_RANKS];
   gboolean no_end[PLANTED_MOST_RANKS], no_tape[PLANTED_MOST_RANKS];
   gboolean half; /* means are of half precision */

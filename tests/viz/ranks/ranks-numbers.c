@@ -217,9 +217,58 @@ updates__that_one_rank_leaves_out_are_counted (void **state)
   assert_int_equal (counts->level, TD_RANKS_ERROR);
   ASSERT_RANKS (counts, 1);
   assert_contains (counts->sentence, "6 on rank 0, 5 on rank 1");
+  assert_contains (counts->sentence, "first in iteration 1");
+  assert_int_equal (counts->iteration, 1);
   assert_non_null (numbers);
   assert_string_equal (numbers->array, "t");
   assert_contains (numbers->sentence, "rank 1 has 2, the others 3");
+}
+
+/* Gradients are averaged by td_comm_allreduce_grad: no optimizer tells its numbers, and
+ * parameters are told of before their update. */
+static void
+part_by_hand (PlantedStep *step)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < step->n_sums; i++)
+    if (step->sums[i].kind != TD_TAPE_SUM_NUMBER && step->sums[i].kind != TD_TAPE_SUM_STATE)
+      step->sums[n++] = step->sums[i];
+  step->n_sums = n;
+  if (step->rank == 1 && step->iteration >= 4)
+    planted_sum (step, TD_TAPE_SUM_PARAMETER, "l2/W")->sum[0] ^= 1;
+}
+
+static void
+parameters__that_part_when_averaged_by_hand_are_told_with_their_update (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (part_by_hand);
+  const TdRanksFinding *f
+      = planted_assert_found (ranks, TD_RANKS_PARAMETERS, TD_RANKS_ERROR, 3);
+
+  ASSERT_RANKS (f, 1);
+  assert_int_equal (f->after, 2);
+  assert_contains (f->sentence, "rank 1 parted in iteration 3: parameter `l2/W` differs after "
+                                "the update");
+  assert_contains (f->advice, "optimizers and hooks");
+}
+
+static void
+drift_until_sent (PlantedStep *step)
+{
+  TdTapeCollective *w = &step->waits[0];
+
+  planted_sum (step, TD_TAPE_SUM_PERSISTENT, "bn/mean")->sum[0] += step->rank;
+  if (step->iteration == 5)
+    w->call = td_tape_writer_string (step->w, "td_comm_bcast_link");
+}
+
+static void
+persistents__that_all_are_given_before_the_end_are_no_note (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (drift_until_sent);
+
+  assert_null (planted_find (ranks, TD_RANKS_PERSISTENTS));
 }
 
 /* ---- gradients ---- */
@@ -373,6 +422,8 @@ main (void)
     td_test (parameters__that_part_again_are_told_again),
     td_test (parameters__that_part_in_a_gap_are_told_with_what_was_compared_last),
     td_test (persistents__that_drift_are_a_note),
+    td_test (persistents__that_all_are_given_before_the_end_are_no_note),
+    td_test (parameters__that_part_when_averaged_by_hand_are_told_with_their_update),
     td_test (state__is_the_cause_of_the_parameters_that_follow),
     td_test (numbers__are_told_with_both_values),
     td_test (updates__that_one_rank_leaves_out_are_counted),
