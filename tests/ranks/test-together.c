@@ -448,6 +448,29 @@ ranks__that_all_stand_end_with_their_launcher (void **state)
     }
 }
 
+/* Neither a model that is stopped nor its supervisor hears a signal before it is woken. */
+static void
+ranks__that_are_stopped_end_with_their_launcher (void **state)
+{
+  char path[400];
+  const char *list;
+  pid_t model_pid, supervisor;
+
+  (void)state;
+  start ("--pause 3", "");
+  all_stop ();
+  list = td_client_ask (&ranks[0], "ranks");
+  model_pid = (pid_t)td_client_number (rank_of (list, 1), "pid");
+  assert_true (socket_of (list, 1, path, sizeof path));
+  supervisor = atoi (strrchr (path, '/') + 1);
+  assert_true (model_pid > 0 && supervisor > 0);
+  kill (model_pid, SIGSTOP);
+  kill (supervisor, SIGSTOP);
+  assert_int_not_equal (end (), 0);
+  assert_int_not_equal (kill (model_pid, 0), 0);
+  assert_int_not_equal (kill (supervisor, 0), 0);
+}
+
 /* Without anybody to look, the one that stops ends the run, and is the only one that says so.
  */
 static void
@@ -480,6 +503,7 @@ main (int argc, char **argv)
     ranks_test (rank__that_stands_is_named_and_waited_for),
     ranks_test (reads__are_of_the_rank_that_is_asked),
     ranks_test (ranks__that_all_stand_end_with_their_launcher),
+    ranks_test (ranks__that_are_stopped_end_with_their_launcher),
     ranks_test (break__of_one_rank_ends_the_run_with_its_line),
   };
 
