@@ -91,6 +91,16 @@ ranks__finding_leads_to_its_iteration (void **state)
   g_signal_emit_by_name (view, "pressed", &hit, 100.0, 20.0);
   ui_test_settle ();
   assert_int_equal (td_session_get_moment (ui_test_session ()).iteration, 3);
+  /* ... on the rank that parted, where its array is updated */
+  assert_true (g_str_has_suffix (td_session_get_path (ui_test_session ()), "rank-2.tdtape"));
+  guint n;
+  const guint64 *keys = td_session_get_selection (ui_test_session (), &n);
+  assert_int_equal (n, 1);
+  g_autoptr (TdIteration) iteration = td_session_get_current (ui_test_session ());
+  gint event = td_iteration_find_event (iteration, keys[0]);
+  assert_int_equal (event, td_session_get_moment (ui_test_session ()).event);
+  assert_int_equal (td_iteration_get_tape (iteration)->events[event].phase,
+                    TD_TAPE_PHASE_UPDATE);
 }
 
 static void

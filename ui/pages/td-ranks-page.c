@@ -241,7 +241,38 @@ make_matrix (TdPage *page, const TdPanelView *view)
   return make_step (page, view, PICTURE_MATRIX, td_ranks_matrix_scene);
 }
 
-/* A finding leads to its iteration. */
+/* The operation that a finding about this array is seen at: the last that took it, which is its
+ * update; -1: none here. */
+static gint
+find_use (TdIteration *iteration, const char *array)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (iteration);
+  for (guint v = 0; v < tape->n_vars; v++)
+    {
+      guint n;
+      const gint32 *uses = td_iteration_get_consumers (iteration, v, &n);
+      if (n > 0 && g_str_equal (td_iteration_get_var_name (iteration, v), array))
+        return uses[n - 1];
+    }
+  return -1;
+}
+
+static void
+go_to_array (TdPage *page, gint64 number, const char *array)
+{
+  TdSession *session = td_page_get_session (page);
+  td_session_set_moment (session, number, G_MAXINT);
+  g_autoptr (TdIteration) iteration = td_session_get_current (session);
+  gint event = array && iteration && td_session_get_moment (session).iteration == number
+                   ? find_use (iteration, array)
+                   : -1;
+  if (event < 0)
+    return;
+  td_session_set_moment (session, number, event);
+  td_session_select (session, td_iteration_get_tape (iteration)->events[event].key);
+}
+
+/* A finding leads to its iteration and to what takes its array, on the rank that it is of. */
 static TdPress
 press_finding (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidget *view)
 {
@@ -249,9 +280,17 @@ press_finding (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidget 
   if (!hit || hit->tag != TD_TAG_ROW || !self->ranks
       || hit->data >= td_ranks_get_n_findings (self->ranks))
     return TD_PRESS_TAKEN;
-  gint64 iteration = td_ranks_get_finding (self->ranks, (guint)hit->data)->iteration;
-  if (iteration >= 0)
-    td_session_set_moment (td_page_get_session (page), iteration, G_MAXINT);
+  const TdRanksFinding *f = td_ranks_get_finding (self->ranks, (guint)hit->data);
+  g_autofree char *array = g_strdup (f->array); /* another rank's session has other findings */
+  gint64 iteration = f->iteration;
+  if (iteration < 0)
+    return TD_PRESS_TAKEN;
+  if (f->n_ranks == 1 && f->ranks[0] != td_tape_reader_header (td_page_get_reader (page))->rank)
+    {
+      g_autofree char *rank = g_strdup_printf ("%u", f->ranks[0]);
+      gtk_widget_activate_action (view, "win.rank", "s", rank);
+    }
+  go_to_array (page, iteration, array);
   return TD_PRESS_TAKEN;
 }
 

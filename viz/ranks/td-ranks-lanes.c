@@ -313,9 +313,13 @@ add_axis (const Picture *p)
 static void
 add_legend (const Picture *p)
 {
-  double x = p->plot.x;
+  double width = 0, right = p->plot.x + p->plot.width, x;
   TdTextStyle text = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS };
 
+  for (guint k = 0; k < LANE_N_KINDS; k++)
+    width += 26 + td_text_width (looks[k].title, TD_TEXT_AXIS, FALSE);
+  x = CLAMP (right - width, 12,
+             p->plot.x); /* where it has no room it begins before the lanes */
   for (guint k = 0; k < LANE_N_KINDS; k++)
     {
       TdStyle swatch
