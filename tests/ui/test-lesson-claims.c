@@ -216,9 +216,11 @@ tell_source (const Claim *claim)
 {
   g_autofree char *base
       = claim->words[2] ? g_strconcat (claim->words[2], ".c", NULL) : tell_file (claim);
-  g_autofree char *inside = g_strconcat ("data/examples/clinic/", base, NULL);
-  g_autofree char *text = NULL;
-  assert_true (g_file_get_contents (td_test_source (inside), &text, NULL, NULL));
+  g_autofree char *inside = g_strconcat ("data/examples/clinic/", base, NULL),
+                  *of_ranks = g_strconcat ("data/examples/clinic/ranks/", base, NULL),
+                  *text = NULL;
+  assert_true (g_file_get_contents (td_test_source (inside), &text, NULL, NULL)
+               || g_file_get_contents (td_test_source (of_ranks), &text, NULL, NULL));
   return g_strdup (strstr (text, claim->words[1]) ? claim->words[1] : "not: not in the source");
 }
 

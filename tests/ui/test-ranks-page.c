@@ -28,7 +28,7 @@ says_parted (gpointer data)
 static GtkWidget *
 rank_list (void)
 {
-  GtkWidget *list = ui_test_find_named (GTK_WIDGET (ui_test_window ()), "ranks");
+  GtkWidget *list = ui_test_find_named (GTK_WIDGET (ui_test_window ()), "rank-list");
   assert_non_null (list);
   return list;
 }

@@ -17,7 +17,7 @@ const char *const td_lesson_deed_names[TD_N_DEEDS] = {
   [TD_DEED_PAGE] = "page",
 };
 
-static const char *const lesson_keys[] = { "Title", "Summary", "Picture", NULL };
+static const char *const lesson_keys[] = { "Title", "Summary", "Picture", "Needs", NULL };
 static const char *const step_keys[] = { "Title", "Text", "Recording", "Page", "Actions", "Target",
                                          "Until", "Done", "Claims", NULL };
 // clang-format on
@@ -46,6 +46,7 @@ td_lesson_free (TdLesson *lesson)
   g_free (lesson->title);
   g_free (lesson->summary);
   g_free (lesson->picture);
+  g_free (lesson->needs);
   g_free (lesson);
 }
 
@@ -153,6 +154,7 @@ read_lesson (Reader *reader, TdLesson *lesson)
       || !take (reader, "Lesson", "Summary", &lesson->summary)
       || !take (reader, "Lesson", "Picture", &lesson->picture))
     return FALSE;
+  lesson->needs = g_key_file_get_string (reader->keys, "Lesson", "Needs", NULL);
   if (!td_lesson_picture_exists (lesson->picture))
     return refuse (reader, "Lesson", "has a Picture %s, which nobody can draw",
                    lesson->picture);
@@ -204,6 +206,21 @@ by_text (gconstpointer a, gconstpointer b)
   return strcmp (*(char *const *)a, *(char *const *)b);
 }
 
+/* A recording may have been left out when this was built: of ranks, where none could be
+ * started.
+ */
+static void
+add_file (GPtrArray *files, char *path)
+{
+  g_autoptr (TdLesson) lesson = td_lesson_load (path, NULL);
+  g_autofree char *recording
+      = lesson && lesson->needs ? td_lesson_find_recording (lesson->needs) : NULL;
+  if (!lesson || !lesson->needs || recording)
+    g_ptr_array_add (files, path);
+  else
+    g_free (path);
+}
+
 char **
 td_lesson_list_files (void)
 {
@@ -215,7 +232,7 @@ td_lesson_list_files (void)
       const char *name;
       while (folder && (name = g_dir_read_name (folder)))
         if (g_str_has_suffix (name, SUFFIX))
-          g_ptr_array_add (files, g_build_filename (folders[i], name, NULL));
+          add_file (files, g_build_filename (folders[i], name, NULL));
     }
   g_ptr_array_sort (files, by_text);
   g_ptr_array_add (files, NULL);

@@ -36,6 +36,7 @@ typedef struct
 {
   char *name; /* of the file, without its number and ending */
   char *title, *summary, *picture;
+  char *needs; /* the recording without which it is not listed; NULL: it is in any case */
   TdLessonStep *steps;
   guint n_steps;
 } TdLesson;

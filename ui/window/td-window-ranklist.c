@@ -18,7 +18,7 @@ GtkWidget *
 td__window_new_rank_list (TdWindow *self)
 {
   self->ranks = GTK_DROP_DOWN (gtk_drop_down_new (NULL, NULL));
-  gtk_widget_set_name (GTK_WIDGET (self->ranks), "ranks");
+  gtk_widget_set_name (GTK_WIDGET (self->ranks), "rank-list");
   gtk_widget_set_valign (GTK_WIDGET (self->ranks), GTK_ALIGN_CENTER);
   td_tip_set (GTK_WIDGET (self->ranks), "Which rank of the run is on show");
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->ranks), GTK_ACCESSIBLE_PROPERTY_LABEL,
