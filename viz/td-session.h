@@ -62,6 +62,9 @@ TdSession *td_session_open_bounded (const char *path, GError **error);
  * references. */
 TdSession *td_session_new_for_iterations (TdIteration **iterations, guint n);
 
+/** Say what a file is that is made into a tape when it is opened: "Snapshot", "Trace"; NULL: it
+ * is none of these. */
+const char *td_session_import_kind (const char *path);
 /** Return the tape to open for a file: the file itself, or one that is made of it in the user's
  * cache where it is a memory snapshot of PyTorch. Owner: the caller. Errors: one line that
  * names the file. Sync: reads a snapshot whole. */

@@ -91,12 +91,14 @@ look_at_good (void)
 static void
 export_it (void)
 {
-  char *argv[] = { (char *)"export",         path,         (char *)"--format",
-                   (char *)"torch-snapshot", (char *)"-o", out,
-                   (char *)"--device",       (char *)"0",  NULL };
+  static char *formats[] = { (char *)"torch-snapshot", (char *)"chrome", (char *)"perfetto" };
+  char *argv[] = { (char *)"export", path, (char *)"--format", NULL, (char *)"-o", out, NULL,
+                   (char *)"1",      NULL };
+  const uint32_t format = fuzz_below (3);
 
-  argv[7] = (char *)(fuzz_below (4) == 0 ? "1" : "0");
-  td_command_export (8, argv);
+  argv[3] = formats[format];
+  argv[6] = format == 0 && fuzz_below (4) == 0 ? (char *)"--device" : NULL;
+  td_command_export (argv[6] != NULL ? 8 : 6, argv);
 }
 
 static void

@@ -3,7 +3,6 @@
 #include "window/td-window-private.h"
 
 #include "pages/td-picture-page.h"
-#include "td-tape-import.h"
 
 /* A model is C text, a PyTorch script, an ONNX file or something that can be executed;
  * everything else must be a recording. */
@@ -44,10 +43,10 @@ open_recording (TdWindow *self, const char *path)
   g_autofree char *tape = td_session_dup_tape (path, &error);
   if (tape)
     return td__window_open_tape (self, tape);
-  td_window_show_message (self, "dialog-warning-symbolic",
-                          td_tape_is_trace (path) ? "This Trace Cannot Be Read"
-                                                  : "This Snapshot Cannot Be Read",
-                          error->message, error->message);
+  const char *kind = td_session_import_kind (path);
+  g_autofree char *title = g_strdup_printf ("This %s Cannot Be Read", kind ? kind : "File");
+  td_window_show_message (self, "dialog-warning-symbolic", title, error->message,
+                          error->message);
   return FALSE;
 }
 

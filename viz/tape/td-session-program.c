@@ -100,6 +100,12 @@ td_session_is_trace (TdSession *self)
   return reader && is_import (reader, TD_TAPE_IMPORT_TRACE);
 }
 
+const char *
+td_session_import_kind (const char *path)
+{
+  return td_tape_is_snapshot (path) ? "Snapshot" : td_tape_is_trace (path) ? "Trace" : NULL;
+}
+
 char *
 td_session_dup_tape (const char *path, GError **error)
 {

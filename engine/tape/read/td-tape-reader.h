@@ -260,6 +260,21 @@ TD_API bool td_tape_repair (const char *path, const char *out, char *error, size
 TD_API bool td_tape_write_snapshot (TdTapeReader *r, uint64_t iteration, uint32_t device,
                                     FILE *out, char *error, size_t n);
 
+/** Traces that a tape can be written as: the JSON that Chrome's tracing reads, Perfetto's
+ * protobuf. */
+typedef enum
+{
+  TD_TAPE_TRACE_CHROME,
+  TD_TAPE_TRACE_PERFETTO
+} TdTapeTraceFormat;
+
+/** Write the iterations with numbers in [first, last] as a trace: operations inside of phases
+ * and layers, with what devices ran on rows of their own; memory by device and category, norms
+ * of gradients and reports as counters.  Of an iteration that is not stored whole there is the
+ * time alone.  False with one line in `error`; what `out` says of errors is the caller's. */
+TD_API bool td_tape_write_trace (TdTapeReader *r, TdTapeTraceFormat format, uint64_t first,
+                                 uint64_t last, FILE *out, char *error, size_t n);
+
 /** Write the records as text, or as one JSON object a line: the tables, then the iterations
  * with numbers in [first, last]. */
 TD_API void td_tape_dump (TdTapeReader *r, FILE *out, bool json, uint64_t first, uint64_t last);
