@@ -37,7 +37,7 @@ everything_is_there ()
     "$(option libdir)/libtapedeck.so" "$(option libdir)/libtdtape.so" \
     "$(option libdir)/pkgconfig/tapedeck.pc" "$(option libdir)/pkgconfig/tapedeck-tape.pc" \
     "$(option libdir)/libtdproducer.so" "$(option libdir)/pkgconfig/tapedeck-producer.pc" \
-    "$(option includedir)/td-producer.h" share/tapedeck/examples/producer.c \
+    "$(option includedir)/td-producer.h" "$(option includedir)/tapedeck-ggml.h" share/tapedeck/examples/producer.c \
     share/tapedeck/python/tapedeck/__main__.py \
     "$(option mandir)/man1/tapedeck.1" share/bash-completion/completions/tapedeck \
     share/tapedeck/examples/mlp.c share/tapedeck/examples/lenet.c share/tapedeck/examples/clinic/xor.c bin/tapedeck \

@@ -1,0 +1,552 @@
+/* Recording ggml: one header, for programs that have ggml.h and ggml-backend.h and are linked
+ * with libtdproducer.
+ *
+ *     char why[256];
+ *     TdGgml *g = td_ggml_new (&(TdProducerOptions){ .size = sizeof (TdProducerOptions),
+ *                                                    .path = "run.tdtape",
+ *                                                    .level = TD_TAPE_LEVEL_STATS },
+ *                              why, sizeof why);
+ *     ggml_backend_sched_set_eval_callback (sched, td_ggml_eval, g);
+ *     td_ggml_forward (g, gf);       where a graph is trained: what is not in gf is backward
+ *     ggml_backend_sched_graph_compute (sched, gb);
+ *     td_ggml_end (g);               an iteration is over: a step, a token
+ *     td_ggml_free (g);
+ *
+ * A node of a graph is an operation; a tensor that no node makes is a leaf.  Names are paths:
+ * "blk.3.attn_q.weight" is the parameter blk/3/attn_q/weight, and the node that reads it is of
+ * the layer blk/3/attn_q.  The steps of optimizers (GGML_OP_OPT_STEP_...) are updates.  At
+ * level stats numbers of float32 are read after each node, which waits for the device.  Values
+ * are not recorded; quantised tensors have their shape, bytes and, as an attribute, their type.
+ * Nothing of the graph is changed, and a tape that cannot be written does not stop it.
+ *
+ * One thread at a time: that which computes the graph.  C11 or C++17, and POSIX for its clock.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <ggml-backend.h>
+#include <ggml.h>
+#include <td-producer.h>
+
+/** What is known of a tensor. */
+typedef struct
+{
+  const struct ggml_tensor *tensor;
+  const void *data;
+  uint64_t variable, storage;
+  uint64_t version;   /* how often it was written to */
+  uint64_t iteration; /* of its variable, from 1 on; a leaf's counts in all */
+  bool is_leaf, is_forward;
+} TdGgmlTensor;
+
+/** A recording of ggml.  Only for the functions below. */
+typedef struct
+{
+  TdProducer *producer;
+  uint32_t level;
+  bool is_open, knows_forward;
+  uint64_t iteration, n_ids, n_storages, start_ns;
+  TdGgmlTensor *tensors; /* by the hash of their addresses; `room` is a power of two */
+  size_t n, room;
+  const void *buffers[64]; /* that were met */
+  size_t n_buffers;
+  float *scratch;
+  size_t scratch_room;
+  char error[512]; /* the first */
+} TdGgml;
+
+/** Create a tape.  `producer` and `version` of the options may be NULL.
+ * Owner: the caller; td_ggml_free.  Errors: NULL, with one line in `error`. */
+static inline TdGgml *
+td_ggml_new (const TdProducerOptions *options, char *error, size_t n)
+{
+  TdProducerOptions own = *options;
+  TdGgml *g = (TdGgml *)calloc (1, sizeof *g);
+
+  if (g == NULL)
+    {
+      snprintf (error, n, "no memory");
+      return NULL;
+    }
+  own.producer = own.producer != NULL ? own.producer : "ggml";
+  own.version = own.version != NULL ? own.version : "";
+  g->level = own.level;
+  g->producer = td_producer_new (&own, error, n);
+  if (g->producer != NULL)
+    return g;
+  free (g);
+  return NULL;
+}
+
+/** The first thing that went wrong with the recording, in one line; "". */
+static inline const char *
+td_ggml_error (const TdGgml *g)
+{
+  return g->error;
+}
+
+static inline void
+td__ggml_check (TdGgml *g, bool is_good)
+{
+  if (!is_good && g->error[0] == '\0')
+    snprintf (g->error, sizeof g->error, "%s", td_producer_error (g->producer));
+}
+
+static inline uint64_t
+td__ggml_now (void)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ------------------------------------------------------------------------------ tensors */
+
+static inline size_t
+td__ggml_slot (const TdGgml *g, const struct ggml_tensor *t)
+{
+  size_t i = (size_t)(((uintptr_t)t >> 4) * 0x9e3779b97f4a7c15u) & (g->room - 1);
+
+  while (g->tensors[i].tensor != NULL && g->tensors[i].tensor != t)
+    i = (i + 1) & (g->room - 1);
+  return i;
+}
+
+/* The entry of a tensor, made when it is new.  NULL: no memory. */
+static inline TdGgmlTensor *
+td__ggml_find (TdGgml *g, const struct ggml_tensor *t)
+{
+  size_t i;
+
+  if (g->n * 2 >= g->room)
+    {
+      TdGgml bigger = *g;
+
+      bigger.room = g->room > 0 ? g->room * 2 : 1024;
+      bigger.tensors = (TdGgmlTensor *)calloc (bigger.room, sizeof *bigger.tensors);
+      if (bigger.tensors == NULL)
+        return NULL;
+      for (i = 0; i < g->room; i++)
+        if (g->tensors[i].tensor != NULL)
+          bigger.tensors[td__ggml_slot (&bigger, g->tensors[i].tensor)] = g->tensors[i];
+      free (g->tensors);
+      g->tensors = bigger.tensors;
+      g->room = bigger.room;
+    }
+  i = td__ggml_slot (g, t);
+  g->n += g->tensors[i].tensor == NULL;
+  g->tensors[i].tensor = t;
+  return &g->tensors[i];
+}
+
+/* "blk.3.attn_q.weight" as "blk/3/attn_q/weight"; without its last piece where that is asked
+ * for. */
+static inline const char *
+td__ggml_path (const struct ggml_tensor *t, bool is_layer, char out[GGML_MAX_NAME + 1])
+{
+  char *last;
+
+  snprintf (out, GGML_MAX_NAME + 1, "%.*s", GGML_MAX_NAME, t->name);
+  for (char *at = out; *at != '\0'; at++)
+    if (*at == '.')
+      *at = '/';
+  last = strrchr (out, '/');
+  if (is_layer)
+    *(last != NULL ? last : out) = '\0';
+  return out;
+}
+
+static inline bool
+td__ggml_is_parameter (const struct ggml_tensor *t)
+{
+  const char *dot = strrchr (t->name, '.');
+
+  return (t->flags & GGML_TENSOR_FLAG_PARAM) != 0
+         || (t->op == GGML_OP_NONE && dot != NULL
+             && (strcmp (dot, ".weight") == 0 || strcmp (dot, ".bias") == 0));
+}
+
+static inline uint32_t
+td__ggml_dtype (enum ggml_type type)
+{
+  static const struct
+  {
+    enum ggml_type type;
+    uint32_t dtype;
+  } types[] = { { GGML_TYPE_F32, TD_TAPE_F32 },   { GGML_TYPE_F16, TD_TAPE_F16 },
+                { GGML_TYPE_BF16, TD_TAPE_BF16 }, { GGML_TYPE_F64, TD_TAPE_F64 },
+                { GGML_TYPE_I32, TD_TAPE_I32 },   { GGML_TYPE_I64, TD_TAPE_I64 } };
+
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (types[i].type == type)
+      return types[i].dtype;
+  return TD_TAPE_N_DTYPES;
+}
+
+static inline const struct ggml_tensor *
+td__ggml_root (const struct ggml_tensor *t)
+{
+  while (t->view_src != NULL)
+    t = t->view_src;
+  return t;
+}
+
+/* How large each buffer is, once, as a number of a curve. */
+static inline void
+td__ggml_note_buffer (TdGgml *g, const struct ggml_tensor *t)
+{
+  char key[160];
+  size_t i = 0;
+
+  while (i < g->n_buffers && g->buffers[i] != (const void *)t->buffer)
+    i++;
+  if (t->buffer == NULL || i < g->n_buffers || i == sizeof g->buffers / sizeof *g->buffers)
+    return;
+  g->buffers[g->n_buffers++] = (const void *)t->buffer;
+  snprintf (key, sizeof key, "bytes of buffer %zu (%.100s)", i + 1,
+            ggml_backend_buffer_name (t->buffer));
+  td__ggml_check (
+      g, td_producer_report (g->producer, key, (double)ggml_backend_buffer_get_size (t->buffer))
+             == TD_PRODUCER_OK);
+}
+
+/* The storage that a tensor lies on: that of what it is a view of. */
+static inline uint64_t
+td__ggml_storage (TdGgml *g, const struct ggml_tensor *t, uint32_t category)
+{
+  const struct ggml_tensor *root = td__ggml_root (t);
+  TdGgmlTensor *known = td__ggml_find (g, root);
+
+  if (known == NULL)
+    return 0;
+  if (known->storage != 0 && known->data == root->data)
+    return known->storage;
+  if (known->storage != 0)
+    td_producer_release (g->producer, known->storage);
+  td__ggml_note_buffer (g, root);
+  known->storage = ++g->n_storages;
+  known->data = root->data;
+  known->variable = 0;
+  td__ggml_check (g, td_producer_alloc (g->producer, known->storage, (uintptr_t)root->data,
+                                        ggml_nbytes (root), category, 0)
+                         == TD_PRODUCER_OK);
+  return known->storage;
+}
+
+/* A variable for a tensor as it is now. */
+static inline uint64_t
+td__ggml_make (TdGgml *g, const struct ggml_tensor *t, uint32_t category, uint32_t layer)
+{
+  const struct ggml_tensor *root = td__ggml_root (t);
+  TdProducerVariable v;
+  const size_t size = ggml_type_size (t->type);
+  int64_t dims[GGML_MAX_DIMS], strides[GGML_MAX_DIMS];
+  char path[GGML_MAX_NAME + 1];
+  TdGgmlTensor *known;
+  const int n = ggml_n_dims (t);
+
+  memset (&v, 0, sizeof v);
+  v.size = sizeof v;
+  v.dtype = td__ggml_dtype (t->type);
+  v.storage = td__ggml_storage (g, t, category);
+  known = td__ggml_find (g, t);
+  if (v.storage == 0 || known == NULL)
+    return 0;
+  for (int i = 0; i < n; i++) /* the innermost is first there, and last here */
+    {
+      dims[i] = t->ne[n - 1 - i];
+      strides[i] = (int64_t)(t->nb[n - 1 - i] / size);
+    }
+  v.id = ++g->n_ids;
+  v.dims = dims;
+  v.ndim = (uint32_t)n;
+  if (v.dtype != TD_TAPE_N_DTYPES)
+    {
+      v.strides = strides;
+      v.offset = (uint64_t)((const char *)t->data - (const char *)root->data) / size;
+    }
+  v.version = known->version;
+  v.category = category;
+  v.layer = layer;
+  v.flags = td__ggml_is_parameter (t) ? TD_TAPE_VAR_PARAMETER | TD_TAPE_VAR_REQUIRES_GRAD : 0;
+  v.name = td_producer_text (g->producer, t->name);
+  if (v.flags != 0)
+    v.parameter = td_producer_text (g->producer, td__ggml_path (t, false, path));
+  known->variable = v.id;
+  known->data = t->view_src == NULL ? t->data : known->data;
+  known->iteration = g->iteration;
+  known->is_leaf = t->op == GGML_OP_NONE;
+  td__ggml_check (g, td_producer_variable (g->producer, &v) == TD_PRODUCER_OK);
+  return v.id;
+}
+
+/* The variable of what a node reads: what was made in this iteration, or a leaf. */
+static inline uint64_t
+td__ggml_read (TdGgml *g, const struct ggml_tensor *t)
+{
+  const TdGgmlTensor *known = td__ggml_find (g, t);
+  const bool is_parameter = td__ggml_is_parameter (t);
+  char path[GGML_MAX_NAME + 1];
+
+  if (known == NULL)
+    return 0;
+  if (known->variable != 0 && (known->is_leaf || known->iteration == g->iteration)
+      && (t->view_src != NULL || known->data == t->data))
+    return known->variable;
+  return td__ggml_make (
+      g, t,
+      is_parameter                               ? TD_TAPE_CATEGORY_PARAMETER
+      : (t->flags & GGML_TENSOR_FLAG_INPUT) != 0 ? TD_TAPE_CATEGORY_INPUT
+                                                 : TD_TAPE_CATEGORY_BUFFER,
+      is_parameter ? td_producer_layer (g->producer, td__ggml_path (t, true, path), "") : 0);
+}
+
+/* --------------------------------------------------------------------------- operations */
+
+static inline bool
+td__ggml_is_update (const struct ggml_tensor *t)
+{
+  return strncmp (ggml_op_name (t->op), "OPT_STEP", 8) == 0;
+}
+
+static inline uint32_t
+td__ggml_phase (TdGgml *g, const struct ggml_tensor *t)
+{
+  const TdGgmlTensor *known = td__ggml_find (g, t);
+
+  if (td__ggml_is_update (t))
+    return TD_TAPE_PHASE_UPDATE;
+  return !g->knows_forward || (known != NULL && known->is_forward) ? TD_TAPE_PHASE_FORWARD
+                                                                   : TD_TAPE_PHASE_BACKWARD;
+}
+
+/* The layer of a node: that of the parameter it reads, else what stands before the last dot of
+ * its own name. */
+static inline uint32_t
+td__ggml_layer (TdGgml *g, const struct ggml_tensor *t)
+{
+  const struct ggml_tensor *of = t;
+  char path[GGML_MAX_NAME + 1];
+
+  for (int i = GGML_MAX_SRC; i-- > 0;)
+    if (t->src[i] != NULL && td__ggml_is_parameter (t->src[i]))
+      of = t->src[i];
+  td__ggml_path (of, true, path);
+  return path[0] != '\0' ? td_producer_layer (g->producer, path, "") : 0;
+}
+
+/* Numbers of a tensor of float32 that lies in one piece.  NULL: it is none, or no memory. */
+static inline const float *
+td__ggml_numbers (TdGgml *g, const struct ggml_tensor *t)
+{
+  const size_t bytes = ggml_nbytes (t);
+
+  if (t->type != GGML_TYPE_F32 || !ggml_is_contiguous (t) || t->data == NULL)
+    return NULL;
+  if (bytes > g->scratch_room)
+    {
+      free (g->scratch);
+      g->scratch = (float *)malloc (bytes);
+      g->scratch_room = g->scratch != NULL ? bytes : 0;
+    }
+  if (g->scratch == NULL)
+    return NULL;
+  if (t->buffer != NULL || td__ggml_root (t)->buffer != NULL)
+    ggml_backend_tensor_get (t, g->scratch, 0, bytes);
+  else
+    memcpy (g->scratch, t->data, bytes);
+  return g->scratch;
+}
+
+static inline void
+td__ggml_measure (TdGgml *g, const struct ggml_tensor *t, uint64_t variable)
+{
+  const bool is_loss = (t->flags & GGML_TENSOR_FLAG_LOSS) != 0 && ggml_nelements (t) == 1;
+  const float *numbers
+      = g->level >= TD_TAPE_LEVEL_STATS || is_loss ? td__ggml_numbers (g, t) : NULL;
+
+  if (numbers == NULL)
+    return;
+  if (g->level >= TD_TAPE_LEVEL_STATS)
+    td__ggml_check (
+        g, td_producer_measure (g->producer, variable, numbers, (uint64_t)ggml_nelements (t))
+               == TD_PRODUCER_OK);
+  if (is_loss)
+    td__ggml_check (g, td_producer_report (g->producer, "loss", (double)numbers[0])
+                           == TD_PRODUCER_OK);
+}
+
+static inline void
+td__ggml_record (TdGgml *g, const struct ggml_tensor *t)
+{
+  uint64_t inputs[GGML_MAX_SRC], output;
+  const uint32_t phase = td__ggml_phase (g, t), layer = td__ggml_layer (g, t);
+  const bool is_update = phase == TD_TAPE_PHASE_UPDATE && t->src[0] != NULL;
+  TdProducerAttribute type = { "type", ggml_type_name (t->type) };
+  TdProducerOperation op;
+  TdGgmlTensor *root;
+
+  memset (&op, 0, sizeof op);
+  op.size = sizeof op;
+  for (uint32_t i = 0; i < GGML_MAX_SRC; i++)
+    if (t->src[i] != NULL)
+      {
+        inputs[op.n_inputs] = td__ggml_read (g, t->src[i]);
+        op.n_inputs += inputs[op.n_inputs] != 0;
+      }
+  if (is_update) /* the parameter itself is written to */
+    {
+      output = td__ggml_read (g, t->src[0]);
+      td__ggml_check (
+          g, td_producer_gradient (g->producer, output,
+                                   t->src[1] != NULL ? td__ggml_read (g, t->src[1]) : 0)
+                 == TD_PRODUCER_OK);
+      root = td__ggml_find (g, t->src[0]);
+      if (root != NULL && root->iteration == g->iteration) /* it was met in this one */
+        {
+          root->version++;
+          output = td__ggml_make (g, t->src[0], TD_TAPE_CATEGORY_PARAMETER, layer);
+        }
+    }
+  else
+    {
+      root = td__ggml_find (g, td__ggml_root (t));
+      if (root != NULL)
+        root->version += t->view_src != NULL && t->op != GGML_OP_VIEW
+                         && t->op != GGML_OP_RESHAPE && t->op != GGML_OP_PERMUTE
+                         && t->op != GGML_OP_TRANSPOSE;
+      output = td__ggml_make (g, t,
+                              phase == TD_TAPE_PHASE_FORWARD ? TD_TAPE_CATEGORY_ACTIVATION
+                                                             : TD_TAPE_CATEGORY_GRADIENT,
+                              layer);
+    }
+  if (output == 0)
+    return;
+  op.kind = td_producer_kind (g->producer, ggml_op_desc (t), "ggml", NULL);
+  op.phase = phase;
+  op.layer = layer;
+  op.inputs = inputs;
+  op.outputs = &output;
+  op.n_outputs = 1;
+  op.attributes = &type;
+  op.n_attributes = td__ggml_dtype (t->type) == TD_TAPE_N_DTYPES;
+  op.end_ns = td__ggml_now ();
+  op.start_ns = g->start_ns != 0 ? g->start_ns : op.end_ns;
+  td__ggml_check (g, td_producer_operation (g->producer, &op) == TD_PRODUCER_OK);
+  g->start_ns = 0;
+  td__ggml_measure (g, is_update ? t->src[0] : t, output);
+}
+
+/* ---------------------------------------------------------------------------- from outside */
+
+/** Begin an iteration; what is computed without one begins it itself. */
+static inline void
+td_ggml_begin (TdGgml *g)
+{
+  if (g->is_open)
+    return;
+  g->iteration++;
+  g->is_open = true;
+  td__ggml_check (g, td_producer_begin (g->producer, 0, 0) == TD_PRODUCER_OK);
+}
+
+/** Say which nodes are forward: those of this graph.  Others are backward from then on.  Called
+ * before the first iteration it also says which leaves there are. */
+static inline void
+td_ggml_forward (TdGgml *g, struct ggml_cgraph *forward)
+{
+  for (int i = 0; i < ggml_graph_n_nodes (forward); i++)
+    {
+      TdGgmlTensor *known = td__ggml_find (g, ggml_graph_node (forward, i));
+
+      if (known != NULL)
+        known->is_forward = true;
+      for (int k = 0; k < GGML_MAX_SRC && !g->is_open; k++)
+        {
+          const struct ggml_tensor *leaf = ggml_graph_node (forward, i)->src[k];
+
+          if (leaf != NULL && leaf->op == GGML_OP_NONE)
+            td__ggml_read (g, leaf);
+        }
+    }
+  g->knows_forward = true;
+}
+
+/** The call-back of ggml_backend_sched_set_eval_callback; `user` is the TdGgml. */
+static inline bool
+td_ggml_eval (struct ggml_tensor *t, bool ask, void *user)
+{
+  TdGgml *g = (TdGgml *)user;
+
+  td_ggml_begin (g);
+  if (ask)
+    g->start_ns = td__ggml_now ();
+  else if (t->op != GGML_OP_NONE)
+    td__ggml_record (g, t);
+  return true;
+}
+
+/** Record a graph that has been computed without a scheduler: all nodes as they are now, and
+ * without their times. */
+static inline void
+td_ggml_graph (TdGgml *g, struct ggml_cgraph *graph)
+{
+  for (int i = 0; i < ggml_graph_n_nodes (graph); i++)
+    td_ggml_eval (ggml_graph_node (graph, i), false, g);
+}
+
+/** End the iteration.  What was computed in it is given back; leaves stay. */
+static inline void
+td_ggml_end (TdGgml *g)
+{
+  if (!g->is_open)
+    return;
+  for (size_t i = 0; i < g->room; i++)
+    {
+      TdGgmlTensor *known = &g->tensors[i];
+
+      if (known->tensor == NULL || known->is_leaf)
+        continue;
+      if (known->storage != 0)
+        td_producer_release (g->producer, known->storage);
+      known->storage = known->variable = 0;
+    }
+  td__ggml_check (g, td_producer_end_iteration (g->producer, 0) == TD_PRODUCER_OK);
+  g->is_open = false;
+}
+
+/** Say that tensors of a context are gone: ggml_free, another graph.  Their addresses may be
+ * used again. */
+static inline void
+td_ggml_forget (TdGgml *g)
+{
+  td_ggml_end (g);
+  for (size_t i = 0; i < g->room; i++)
+    if (g->tensors[i].tensor != NULL && g->tensors[i].storage != 0)
+      td_producer_release (g->producer, g->tensors[i].storage);
+  if (g->room > 0)
+    memset (g->tensors, 0, g->room * sizeof *g->tensors);
+  g->n = 0;
+  g->knows_forward = false;
+}
+
+/** Close the tape.  NULL is allowed. */
+static inline void
+td_ggml_free (TdGgml *g)
+{
+  if (g == NULL)
+    return;
+  td_ggml_end (g);
+  td_producer_end (g->producer, 0);
+  td_producer_free (g->producer);
+  free (g->tensors);
+  free (g->scratch);
+  free (g);
+}
