@@ -60,12 +60,15 @@ build (struct ggml_cgraph *forward, struct ggml_cgraph *all)
   struct ggml_tensor *gd = tensor ("", GGML_OP_SCALE, N, d, NULL);
   struct ggml_tensor *gw = tensor ("blk.0.scale.weight (grad)", GGML_OP_MUL, N, gd, x);
   struct ggml_tensor *step = tensor ("", GGML_OP_OPT_STEP_SGD, N, w, gw);
+  struct ggml_tensor *moment
+      = tensor ("AdamW m for blk.0.scale.weight", GGML_OP_NONE, N, NULL, NULL);
 
   w->flags = GGML_TENSOR_FLAG_PARAM;
   x->flags = y->flags = GGML_TENSOR_FLAG_INPUT;
   loss->flags = GGML_TENSOR_FLAG_LOSS;
   set_scale (gd, 2);
   set_scale (step, 0.01f);
+  step->src[2] = moment;
   step->view_src = w; /* as ggml makes it: a view of the parameter */
   step->data = w->data;
   for (int i = 0; i < N; i++)
@@ -241,10 +244,15 @@ ggml__only_leaves_outlive_an_iteration (void **state)
       const TdTapeIteration *it = td_tape_iteration_load (r, k, error, sizeof error);
 
       assert_non_null (it);
-      assert_int_equal (it->n_blocks, 3);
+      assert_int_equal (it->n_blocks, 4);
+      assert_int_equal (it->start_bytes[TD_TAPE_CATEGORY_OPTIMIZER], N * sizeof (float));
       assert_int_equal (it->start_bytes[TD_TAPE_CATEGORY_PARAMETER], N * sizeof (float));
       assert_int_equal (it->start_bytes[TD_TAPE_CATEGORY_INPUT], 2 * N * sizeof (float));
       assert_int_equal (it->start_bytes[TD_TAPE_CATEGORY_ACTIVATION], 0);
+      /* nobody said which nodes are forward: what comes behind the loss is not */
+      assert_int_equal (it->events[3].phase, TD_TAPE_PHASE_FORWARD);
+      assert_int_equal (it->events[4].phase, TD_TAPE_PHASE_BACKWARD);
+      assert_int_equal (it->events[6].phase, TD_TAPE_PHASE_UPDATE);
       td_tape_iteration_free (it);
     }
   td_tape_reader_free (r);

@@ -7,8 +7,8 @@
  *                                                    .level = TD_TAPE_LEVEL_STATS },
  *                              why, sizeof why);
  *     ggml_backend_sched_set_eval_callback (sched, td_ggml_eval, g);
- *     td_ggml_forward (g, gf);       where a graph is trained: what is not in gf is backward
- *     ggml_backend_sched_graph_compute (sched, gb);
+ *     td_ggml_forward (g, gf);       what is not in gf is backward; without it, what comes
+ * behind the tensor that ggml_set_loss names ggml_backend_sched_graph_compute (sched, gb);
  *     td_ggml_end (g);               an iteration is over: a step, a token
  *     td_ggml_free (g);
  *
@@ -51,6 +51,7 @@ typedef struct
   TdProducer *producer;
   uint32_t level;
   bool is_open, knows_forward;
+  bool is_behind_loss; /* of this iteration */
   uint64_t iteration, n_ids, n_storages, start_ns;
   TdGgmlTensor *tensors; /* by the hash of their addresses; `room` is a power of two */
   size_t n, room;
@@ -169,7 +170,7 @@ td__ggml_is_parameter (const struct ggml_tensor *t)
   const char *dot = strrchr (t->name, '.');
 
   return (t->flags & GGML_TENSOR_FLAG_PARAM) != 0
-         || (t->op == GGML_OP_NONE && dot != NULL
+         || (t->op == GGML_OP_NONE && dot != NULL && strchr (t->name, ' ') == NULL
              && (strcmp (dot, ".weight") == 0 || strcmp (dot, ".bias") == 0));
 }
 
@@ -287,9 +288,10 @@ td__ggml_make (TdGgml *g, const struct ggml_tensor *t, uint32_t category, uint32
   return v.id;
 }
 
-/* The variable of what a node reads: what was made in this iteration, or a leaf. */
+/* The variable of what a node reads: what was made in this iteration, or a leaf, of `category`
+ * unless it is a parameter or an input. */
 static inline uint64_t
-td__ggml_read (TdGgml *g, const struct ggml_tensor *t)
+td__ggml_read (TdGgml *g, const struct ggml_tensor *t, uint32_t category)
 {
   const TdGgmlTensor *known = td__ggml_find (g, t);
   const bool is_parameter = td__ggml_is_parameter (t);
@@ -304,7 +306,7 @@ td__ggml_read (TdGgml *g, const struct ggml_tensor *t)
       g, t,
       is_parameter                               ? TD_TAPE_CATEGORY_PARAMETER
       : (t->flags & GGML_TENSOR_FLAG_INPUT) != 0 ? TD_TAPE_CATEGORY_INPUT
-                                                 : TD_TAPE_CATEGORY_BUFFER,
+                                                 : category,
       is_parameter ? td_producer_layer (g->producer, td__ggml_path (t, true, path), "") : 0);
 }
 
@@ -323,8 +325,11 @@ td__ggml_phase (TdGgml *g, const struct ggml_tensor *t)
 
   if (td__ggml_is_update (t))
     return TD_TAPE_PHASE_UPDATE;
-  return !g->knows_forward || (known != NULL && known->is_forward) ? TD_TAPE_PHASE_FORWARD
-                                                                   : TD_TAPE_PHASE_BACKWARD;
+  if (g->knows_forward)
+    return known != NULL && known->is_forward ? TD_TAPE_PHASE_FORWARD : TD_TAPE_PHASE_BACKWARD;
+  return g->is_behind_loss && t->type != GGML_TYPE_I32 && t->type != GGML_TYPE_I64
+             ? TD_TAPE_PHASE_BACKWARD
+             : TD_TAPE_PHASE_FORWARD; /* integers count what was right, and are no gradients */
 }
 
 /* The layer of a node: that of the parameter it reads, else what stands before the last dot of
@@ -389,6 +394,8 @@ td__ggml_record (TdGgml *g, const struct ggml_tensor *t)
   uint64_t inputs[GGML_MAX_SRC], output;
   const uint32_t phase = td__ggml_phase (g, t), layer = td__ggml_layer (g, t);
   const bool is_update = phase == TD_TAPE_PHASE_UPDATE && t->src[0] != NULL;
+  /* what an optimizer reads besides are its moments */
+  const uint32_t others = is_update ? TD_TAPE_CATEGORY_OPTIMIZER : TD_TAPE_CATEGORY_BUFFER;
   TdProducerAttribute type = { "type", ggml_type_name (t->type) };
   TdProducerOperation op;
   TdGgmlTensor *root;
@@ -398,15 +405,15 @@ td__ggml_record (TdGgml *g, const struct ggml_tensor *t)
   for (uint32_t i = 0; i < GGML_MAX_SRC; i++)
     if (t->src[i] != NULL)
       {
-        inputs[op.n_inputs] = td__ggml_read (g, t->src[i]);
+        inputs[op.n_inputs] = td__ggml_read (g, t->src[i], others);
         op.n_inputs += inputs[op.n_inputs] != 0;
       }
   if (is_update) /* the parameter itself is written to */
     {
-      output = td__ggml_read (g, t->src[0]);
+      output = td__ggml_read (g, t->src[0], others);
       td__ggml_check (
           g, td_producer_gradient (g->producer, output,
-                                   t->src[1] != NULL ? td__ggml_read (g, t->src[1]) : 0)
+                                   t->src[1] != NULL ? td__ggml_read (g, t->src[1], others) : 0)
                  == TD_PRODUCER_OK);
       root = td__ggml_find (g, t->src[0]);
       if (root != NULL && root->iteration == g->iteration) /* it was met in this one */
@@ -441,6 +448,7 @@ td__ggml_record (TdGgml *g, const struct ggml_tensor *t)
   op.start_ns = g->start_ns != 0 ? g->start_ns : op.end_ns;
   td__ggml_check (g, td_producer_operation (g->producer, &op) == TD_PRODUCER_OK);
   g->start_ns = 0;
+  g->is_behind_loss |= (t->flags & GGML_TENSOR_FLAG_LOSS) != 0;
   td__ggml_measure (g, is_update ? t->src[0] : t, output);
 }
 
@@ -454,6 +462,7 @@ td_ggml_begin (TdGgml *g)
     return;
   g->iteration++;
   g->is_open = true;
+  g->is_behind_loss = false;
   td__ggml_check (g, td_producer_begin (g->producer, 0, 0) == TD_PRODUCER_OK);
 }
 
@@ -473,7 +482,7 @@ td_ggml_forward (TdGgml *g, struct ggml_cgraph *forward)
           const struct ggml_tensor *leaf = ggml_graph_node (forward, i)->src[k];
 
           if (leaf != NULL && leaf->op == GGML_OP_NONE)
-            td__ggml_read (g, leaf);
+            td__ggml_read (g, leaf, TD_TAPE_CATEGORY_BUFFER);
         }
     }
   g->knows_forward = true;
