@@ -1,5 +1,6 @@
 #!/bin/sh
 # headers.sh HEADER...: each public header compiles alone as C11 and as C++17, with gcc and clang.
+# HEADER_FLAGS: what they need besides.
 # SPDX-License-Identifier: MIT
 set -u
 
@@ -15,7 +16,7 @@ claim ()
 
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-warn='-Wall -Wextra -Wshadow -pedantic -Werror -fsyntax-only'
+warn="-Wall -Wextra -Wshadow -pedantic -Werror -fsyntax-only ${HEADER_FLAGS-}"
 # Installed they lie in one folder.
 for header in "$@"; do
   folder=-I$(dirname "$header")

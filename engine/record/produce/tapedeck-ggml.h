@@ -302,11 +302,12 @@ td__ggml_read (TdGgml *g, const struct ggml_tensor *t, uint32_t category)
   if (known->variable != 0 && (known->is_leaf || known->iteration == g->iteration)
       && (t->view_src != NULL || known->data == t->data))
     return known->variable;
+  if (is_parameter)
+    category = TD_TAPE_CATEGORY_PARAMETER;
+  else if ((t->flags & GGML_TENSOR_FLAG_INPUT) != 0)
+    category = TD_TAPE_CATEGORY_INPUT;
   return td__ggml_make (
-      g, t,
-      is_parameter                               ? TD_TAPE_CATEGORY_PARAMETER
-      : (t->flags & GGML_TENSOR_FLAG_INPUT) != 0 ? TD_TAPE_CATEGORY_INPUT
-                                                 : category,
+      g, t, category,
       is_parameter ? td_producer_layer (g->producer, td__ggml_path (t, true, path), "") : 0);
 }
 
@@ -395,7 +396,8 @@ td__ggml_record (TdGgml *g, const struct ggml_tensor *t)
   const uint32_t phase = td__ggml_phase (g, t), layer = td__ggml_layer (g, t);
   const bool is_update = phase == TD_TAPE_PHASE_UPDATE && t->src[0] != NULL;
   /* what an optimizer reads besides are its moments */
-  const uint32_t others = is_update ? TD_TAPE_CATEGORY_OPTIMIZER : TD_TAPE_CATEGORY_BUFFER;
+  const uint32_t others
+      = is_update ? (uint32_t)TD_TAPE_CATEGORY_OPTIMIZER : (uint32_t)TD_TAPE_CATEGORY_BUFFER;
   TdProducerAttribute type = { "type", ggml_type_name (t->type) };
   TdProducerOperation op;
   TdGgmlTensor *root;
