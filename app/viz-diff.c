@@ -10,6 +10,7 @@
 
 #include "diff/td-diff.h"
 #include "diff/td-port.h"
+#include "memory/td-memory-compare.h"
 #include "scene/td-scene.h"
 #include "td-session.h"
 #include "viz-commands.h"
@@ -32,6 +33,9 @@ static const char help[]
       "order\n"
       "and the sizes of their parameters, or by FILE, a line a pair of paths, - for none;\n"
       "--names-out writes that table, to be edited.\n"
+      "\n"
+      "Of two memory snapshots: which blocks are new in the second and which are gone, by the\n"
+      "place that allocated them.\n"
       "\n"
       "Exit status: 0 the same, 1 different, 2 trouble.\n";
 
@@ -94,7 +98,7 @@ open_tape (Side *side, const Side *other, GError **error)
       return TRUE;
     }
   side->session = td_session_open (side->path, error);
-  if (side->session)
+  if (side->session && !td_session_is_snapshot (side->session))
     td_tape_reader_skip_memory (td_session_get_reader (side->session), true);
   return side->session != NULL;
 }
@@ -203,6 +207,18 @@ diff_by_layer (const Asked *asked, TdIteration *a, TdIteration *b, TdSession *se
   return td_port_differs (port);
 }
 
+static int
+diff_snapshots (const Asked *asked, TdIteration *a, TdIteration *b)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (TdMemoryCompare) compare = td_memory_compare_new (a, b);
+  g_autofree char *text = td_memory_compare_print (compare, asked->format);
+
+  if (!td__viz_write_text (asked->out, text, asked->format, &error))
+    return td__viz_trouble ("%s", error->message);
+  return compare->n > 0;
+}
+
 int
 td_viz_diff (int argc, char **argv)
 {
@@ -244,6 +260,11 @@ td_viz_diff (int argc, char **argv)
   g_autoptr (TdIteration) b = open_side (asked.specs[1], &side_b, &side_a);
   if (!b)
     return 2;
+  if (td_session_is_snapshot (side_a.session) != td_session_is_snapshot (side_b.session))
+    return td__viz_trouble ("diff: a memory snapshot is compared with another one only");
+  if (td_session_is_snapshot (side_a.session))
+    return asked.by_layer ? td__viz_trouble ("diff: a memory snapshot has no layers")
+                          : diff_snapshots (&asked, a, b);
   if (asked.by_layer)
     return diff_by_layer (&asked, a, b, side_a.session, side_b.session);
   g_autoptr (TdDiff) diff = td_diff_new (a, b, td_session_get_reader (side_a.session),
