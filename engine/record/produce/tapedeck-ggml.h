@@ -280,12 +280,12 @@ td__ggml_make (TdGgml *g, const struct ggml_tensor *t, uint32_t category, uint32
   v.name = td_producer_text (g->producer, t->name);
   if (v.flags != 0)
     v.parameter = td_producer_text (g->producer, td__ggml_path (t, false, path));
-  known->variable = v.id;
   known->data = t->view_src == NULL ? t->data : known->data;
   known->iteration = g->iteration;
   known->is_leaf = t->op == GGML_OP_NONE;
-  td__ggml_check (g, td_producer_variable (g->producer, &v) == TD_PRODUCER_OK);
-  return v.id;
+  known->variable = td_producer_variable (g->producer, &v) == TD_PRODUCER_OK ? v.id : 0;
+  td__ggml_check (g, known->variable != 0);
+  return known->variable;
 }
 
 /* The variable of what a node reads: what was made in this iteration, or a leaf, of `category`
