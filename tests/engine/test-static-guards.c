@@ -285,7 +285,8 @@ static const struct
                FIELD (autotune),       FIELD (cudnn_deterministic),
                FIELD (tf32),           FIELD (keep_graph_on_report),
                FIELD (lazy_grad_sum),  FIELD (warn_nondeterministic),
-               FIELD (stale_retained), FIELD (channels_last) };
+               FIELD (stale_retained), FIELD (channels_last),
+               FIELD (keep_graph) };
 
 static void
 square (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)

@@ -284,7 +284,7 @@ td__graph_keep (const Run *r, uint64_t id)
           n->retained_version = r->buffers[i]->version;
         }
     }
-  return op;
+  return TD_UNLIKELY (e->config.keep_graph) ? td__keep_apart (r, op) : op;
 }
 
 static bool
@@ -503,7 +503,7 @@ run_inferred (Run *r, TdVar **out)
 
   fill_nodes (r);
   r->call.accumulate = TD_UNLIKELY (r->into != NULL) && takes_into (r);
-  r->graph = wants_graph (r);
+  r->graph = wants_graph (r) || (TD_UNLIKELY (e->config.keep_graph) && td__keeps_graph (r));
   status = compute (r);
   if (TD_UNLIKELY (r->workspace != NULL))
     td__pool_release (r->workspace);

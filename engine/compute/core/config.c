@@ -27,6 +27,7 @@ static const struct
   FIELD (warn_nondeterministic),
   FIELD (stale_retained),
   FIELD (channels_last),
+  FIELD (keep_graph),
 };
 
 const char *

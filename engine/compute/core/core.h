@@ -553,6 +553,12 @@ typedef struct TdRun
 /** Build the graph's record of a call whose nodes and buffers are there; its id is
  * TdEngine.next_id. */
 TdOp *td__graph_keep (const TdRun *r, uint64_t id);
+/** Config keep_graph: is the graph of this call kept, though no gradient goes through it?
+ * (keep-graph.c) */
+bool td__keeps_graph (const TdRun *r);
+/** Of a call under keep_graph: arrays that it was given stay; where nothing wants a gradient,
+ * results do not either.  Returns op. */
+TdOp *td__keep_apart (const TdRun *r, TdOp *op);
 /** Does this call's result want a gradient? */
 bool td__wants_graph (const TdRun *r);
 /** td_apply_at for the engine's own calls, whose classes compute by the device's kernels. */
