@@ -1,4 +1,5 @@
-/* ONNX models of other programs as links.  Included by tapedeck.h.
+/* ONNX models of other programs as links, and the graph that ran as an ONNX model.  Included by
+ * tapedeck.h.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -67,8 +68,50 @@ typedef struct TdOnnxOperator
 /** Operator i, a row for each range of opsets; name NULL behind the last. */
 TD_API TdOnnxOperator td_onnx_operator_at (int i);
 
+/** Options of td_save_onnx. */
+typedef struct TdOnnxOpt
+{
+  int begin_;
+  int opset;        /**< of the standard's operators, 17 to 21 */
+  TdVar *const *in; /**< the inputs, n_in of them, in the order that the file has; NULL: every
+                       variable of the graph that no operation made and that no link has, in the
+                       order of their use */
+  int n_in;
+  const char *axes; /**< axes whose size the file leaves open: "0:0=batch,x:1=length", an input
+                       by number or name, its axis, and the size's name; NULL: axis 0 of every
+                       input is "batch"; "": none */
+  const char *name; /**< of the graph; NULL: "graph" */
+  bool custom_domains; /**< as in TdStaticSaveOpt, and so are the others */
+  bool weights_beside;
+  void (*lack) (const char *line, void *user);
+  void (*fixed) (const char *line, void *user);
+  void *user;
+  int end_;
+} TdOnnxOpt;
+#define TD_SAVE_ONNX_DEFAULTS .opset = 17, .axes = (const char *)0, .begin_ = 0
+TD_API TdOnnxOpt td_save_onnx_options (void);
+/** Write the graph from which outs came as an ONNX model: td_save_onnx (&y, 1, "net.onnx", .in
+ * = &x, .n_in = 1).  It needs the whole graph: the code runs in TD_USING (keep_graph, true),
+ * and with config train as the model is to be used.  Parameters go out with the numbers they
+ * have now; variables of the graph that are no inputs and no link's are constants, also what
+ * td_randn drew. *Shapes*: a size that follows an open axis is found through every operation;
+ * sizes that the code wrote as numbers follow too where they can be nothing else.  Where an
+ * operation has the size as a number, or the code could mean both, the axis stays what it was,
+ * and `fixed` hears so: the file never claims a size with which it does not run.  A number that
+ * the code computed from a size by itself, in C, is not seen. Names of nodes and values are
+ * paths of links, of inputs the names of variables (td_name). Dropout is written as it ran, and
+ * draws other numbers; batch normalization while training normalises by the batch, and leaves
+ * its running moments as they are. *Errors*: TD_ERR_ARG naming what ONNX does not have, with
+ * its lines, or an input from which no graph leads to outs, and no file is written;
+ * TD_ERR_STATE for a constant that is gone; TD_ERR_IO. */
+TD_API TdStatus td_save_onnx_at (TdVar *const *outs, size_t n, const char *path,
+                                 TdOnnxOpt options, const TdSite *site);
+TD_API TdStatus td_save_onnx (TdVar *const *outs, size_t n, const char *path);
+
 #if !defined(TD_NO_SITES)
 /* clang-format off */
+#define td_save_onnx(outs, n, ...) td__save_onnx_x (outs, n, __VA_ARGS__, .end_ = 0)
+#define td__save_onnx_x(outs, n, path, ...) td_save_onnx_at (outs, n, path, TD_OPTIONS_ (TdOnnxOpt, TD_SAVE_ONNX_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_onnx_load(...) td__onnx_load_x (__VA_ARGS__, .end_ = 0)
 #define td__onnx_load_x(path, ...) td_onnx_load_at (path, TD_OPTIONS_ (TdOnnxLoadOpt, TD_ONNX_LOAD_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_onnx_call(...) td_onnx_call_at (__VA_ARGS__, TD_HERE)

@@ -131,11 +131,22 @@ typedef struct TdStaticSaveOpt
                           domain org.tapedeck, which other programs do not know; false: it is an
                           error */
   bool weights_beside; /**< .c: numbers that are there before a call go to NAME.bin, which
-                          NAME_load reads; false: into the program, as constants */
+                          NAME_load reads; false: into the program, as constants.  .onnx: they
+                          go to NAME.onnx.data; false: so they do where they are more than the
+                          2 GB that a file can have */
   int opset;           /**< .onnx: of the standard's operators, 17 to 21 */
+  const char *axes;    /**< .onnx: axes of arguments whose size the file leaves open, as in
+                          TdOnnxOpt; NULL: axis 0 of every argument is "batch"; "": none */
+  void (*lack) (const char *line, void *user);  /**< hears of each operation that the format
+                          does not have, with its line: "mine at net.c:12" */
+  void (*fixed) (const char *line, void *user); /**< .onnx: hears of each axis that stays as it
+                          was, and why: "batch stays 4: get_item at net.c:12 takes some of its
+                          rows by number", which the file says in its metadata too */
+  void *user;
   int end_;
 } TdStaticSaveOpt;
-#define TD_STATIC_SAVE_DEFAULTS .custom_domains = false, .weights_beside = false, .opset = 17
+#define TD_STATIC_SAVE_DEFAULTS                                                                \
+  .custom_domains = false, .weights_beside = false, .opset = 17, .axes = (const char *)0
 TD_API TdStaticSaveOpt td_static_save_options (void);
 /** Write the newest schedule's forward, with the present numbers of its parameters: a graph
  * (.dot), a model for other programs (.onnx), a C program without dependencies (NAME.c, with

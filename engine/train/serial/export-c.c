@@ -567,7 +567,7 @@ print_main (TdCOut *o, const char *name, bool beside)
 
 /* The body of a call: TD_ERR_ARG with the list of what a C program does not have. */
 static TdStatus
-print_body (TdCOut *o, const TdSite *site)
+print_body (TdCOut *o, const TdStaticSaveOpt *options, const TdSite *site)
 {
   const TdSchedule *s = o->s;
 
@@ -576,9 +576,8 @@ print_body (TdCOut *o, const TdSite *site)
   for (uint32_t k = 0; k < s->n_outputs; k++)
     P (o, "%s  memcpy (output%u, v%u, %lld * sizeof *output%u);\n", k == 0 ? "\n" : "", k,
        td__c_value (o, s->outputs[k].node), td__c_count (o, s->outputs[k].node), k);
-  return o->lacks.n == 0 ? TD_OK
-                         : td__fail (TD_ERR_ARG, "td_static_save", site,
-                                     "a C program does not have %s", o->lacks.text);
+  return td__export_lacks_end (&o->lacks, "td_static_save", "a C program", "", options->lack,
+                               options->user, site);
 }
 
 /* Everything but the header; the body is there. */
@@ -631,7 +630,7 @@ td__export_c (const TdStatic *function, const TdSchedule *s, const char *file, T
   TdExport body = { NULL, 0, 0 };
   TdCOut o = { .s = s, .to = &body };
   char name[200];
-  TdStatus status = print_body (&o, site); /* before millions of weights are */
+  TdStatus status = print_body (&o, &out->options, site); /* before millions of weights are */
 
   make_name (file, name, sizeof name);
   if (status == TD_OK)

@@ -1,8 +1,10 @@
-/* A schedule as an ONNX model: names, constants, inputs and outputs.
+/* A schedule as an ONNX model: its nodes, constants, inputs and outputs.
  *
  * SPDX-License-Identifier: MIT */
 #include "onnx-fields.h"
 #include "onnx.h"
+
+#include "../links/object.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,13 @@ enum
   KIND_FLOAT = 1,
   KIND_INT = 2,
   KIND_STRING = 3,
+  KIND_TENSOR = 4,
   KIND_INTS = 7
+};
+enum
+{
+  TEXT = 400,
+  LARGE = 1 << 24 /* bytes: a constant is written like a weight */
 };
 /* By opset, from the first that is written on: the file format's version that came with it. */
 enum
@@ -32,15 +40,51 @@ td__onnx_dtype (int dtype)
   return types[dtype];
 }
 
+/* "h0/attention/softmax": the link that a step runs in, and what it is. */
+static void
+with_path (const TdOnnx *o, const char *name, char *text, size_t size)
+{
+  const TdPath *path = o->step != NULL ? o->step->path : NULL;
+
+  snprintf (text, size, "%.280s%s%.100s", path != NULL ? path->text : "",
+            path != NULL && path->text[0] != '\0' ? "/" : "", name);
+}
+
+static const char *
+name_of_step (const TdOnnx *o)
+{
+  return o->step == NULL                 ? "value"
+         : o->step->kind == TD_STEP_OP   ? o->step->cls->name
+         : o->step->kind == TD_STEP_FILL ? "array"
+                                         : "copy";
+}
+
 TdOnnxNodeWriter
 td__onnx_node (TdOnnx *o, const char *type, const char *domain)
 {
   TdOnnxNodeWriter n = { o, { NULL, 0, 0 } };
+  char name[TEXT];
 
+  with_path (o, type, name, sizeof name);
+  td__message_text (&n.m, NODE_NAME, td__onnx_name_take (&o->nodes, name));
   td__message_text (&n.m, NODE_TYPE, type);
   if (domain != NULL)
     td__message_text (&n.m, NODE_DOMAIN, domain);
   return n;
+}
+
+const char *
+td__onnx_value (TdOnnx *o, uint32_t node)
+{
+  const char *own = o->s->nodes[node].name;
+  char name[TEXT];
+
+  if (o->value[node] == NULL)
+    {
+      with_path (o, own != NULL ? own : name_of_step (o), name, sizeof name);
+      o->value[node] = td__onnx_name_take (&o->values, name);
+    }
+  return o->value[node];
 }
 
 void
@@ -52,9 +96,7 @@ td__onnx_in (TdOnnxNodeWriter *n, const char *name)
 void
 td__onnx_in_node (TdOnnxNodeWriter *n, uint32_t node)
 {
-  char name[300];
-
-  td__onnx_in (n, td__export_name (n->o->s, node, name, sizeof name));
+  td__onnx_in (n, td__onnx_value (n->o, node));
 }
 
 void
@@ -66,9 +108,7 @@ td__onnx_out (TdOnnxNodeWriter *n, const char *name)
 void
 td__onnx_out_node (TdOnnxNodeWriter *n, uint32_t node)
 {
-  char name[300];
-
-  td__onnx_out (n, td__export_name (n->o->s, node, name, sizeof name));
+  td__onnx_out (n, td__onnx_value (n->o, node));
 }
 
 static TdMessage
@@ -127,13 +167,16 @@ td__onnx_end (TdOnnxNodeWriter *n)
 const char *
 td__onnx_made (TdOnnx *o, char *text, size_t size)
 {
-  snprintf (text, size, "made%u", o->n_made++);
+  char name[TEXT], part[TEXT];
+
+  snprintf (part, sizeof part, "%.90s.part", name_of_step (o));
+  with_path (o, part, name, sizeof name);
+  snprintf (text, size, "%s", td__onnx_name_take (&o->values, name));
   return text;
 }
 
-static void
-initializer (TdOnnx *o, const char *name, TdDtype dtype, const TdShape *shape,
-             const void *numbers)
+static TdMessage
+tensor_of (const char *name, TdDtype dtype, const TdShape *shape, const void *numbers)
 {
   TdMessage t = { NULL, 0, 0 };
 
@@ -143,7 +186,29 @@ initializer (TdOnnx *o, const char *name, TdDtype dtype, const TdShape *shape,
   td__message_text (&t, TENSOR_NAME, name);
   td__message_bytes (&t, TENSOR_RAW, numbers,
                      (size_t)td__size (shape) * td__dtype_sizes[dtype]);
-  td__message_nest (&o->graph, GRAPH_INITIALIZER, &t);
+  return t;
+}
+
+/* Arrays of floating-point numbers that are no parameters are made by a node: an initializer is
+ * what others train. */
+static void
+constant (TdOnnx *o, const char *name, TdDtype dtype, const TdShape *shape, const void *numbers)
+{
+  TdMessage t = tensor_of (name, dtype, shape, numbers);
+  TdMessage value;
+  TdOnnxNodeWriter n;
+
+  if (dtype > TD_BF16 || shape->ndim == 0)
+    {
+      td__message_nest (&o->graph, GRAPH_INITIALIZER, &t);
+      return;
+    }
+  n = td__onnx_node (o, "Constant", NULL);
+  value = attribute ("value", KIND_TENSOR);
+  td__message_nest (&value, ATTRIBUTE_T, &t);
+  td__message_nest (&n.m, NODE_ATTRIBUTE, &value);
+  td__onnx_out (&n, name);
+  td__onnx_end (&n);
 }
 
 const char *
@@ -151,7 +216,7 @@ td__onnx_constant_ints (TdOnnx *o, const int64_t *values, int count, char *text,
 {
   const TdShape shape = { 1, { count } };
 
-  initializer (o, td__onnx_made (o, text, size), TD_I64, &shape, values);
+  constant (o, td__onnx_made (o, text, size), TD_I64, &shape, values);
   return text;
 }
 
@@ -159,7 +224,7 @@ const char *
 td__onnx_constant (TdOnnx *o, TdDtype dtype, const TdShape *shape, const void *numbers,
                    char *text, size_t size)
 {
-  initializer (o, td__onnx_made (o, text, size), dtype, shape, numbers);
+  constant (o, td__onnx_made (o, text, size), dtype, shape, numbers);
   return text;
 }
 
@@ -195,12 +260,17 @@ value_info (TdOnnx *o, unsigned field, uint32_t node, const char *name)
 {
   const TdNodeInfo *n = &o->s->nodes[node];
   TdMessage info = { NULL, 0, 0 }, type = info, tensor = info, shape = info;
+  char symbol[TEXT];
 
   for (int d = 0; d < n->shape.ndim; d++)
     {
+      const TdOnnxSize *size = &o->sizes.of[node][d];
       TdMessage dim = { NULL, 0, 0 };
 
-      td__message_int (&dim, DIM_VALUE, n->shape.dim[d]);
+      if (td__onnx_size_text (&o->sizes, size, symbol, sizeof symbol)[0] != '\0')
+        td__message_text (&dim, DIM_SYMBOL, symbol);
+      else if (size->mask == 0)
+        td__message_int (&dim, DIM_VALUE, n->shape.dim[d]);
       td__message_nest (&shape, SHAPE_DIM, &dim);
     }
   td__message_int (&tensor, TYPE_ELEMENT, td__onnx_dtype (n->dtype));
@@ -211,23 +281,74 @@ value_info (TdOnnx *o, unsigned field, uint32_t node, const char *name)
   td__message_nest (&o->graph, field, &info);
 }
 
-static TdStatus
-write_given (TdOnnx *o, const TdSite *site)
+/* Names that are given come first: "net/l1/W", "x". */
+static void
+name_given (TdOnnx *o)
 {
   const TdSchedule *s = o->s;
   char name[300];
 
-  for (uint32_t n = 0; n < s->n_nodes; n++)
-    if (td__export_is_given (s, n))
-      {
-        void *numbers = td__export_numbers (s, n, site);
+  for (uint32_t i = 0; i < s->n_externals; i++)
+    {
+      const uint32_t node = s->externals[i].node;
+      const char *own = node < s->n_nodes && i < s->n_arguments ? s->nodes[node].name : NULL;
 
-        if (numbers == NULL)
-          return td__error_status ();
-        initializer (o, td__export_name (s, n, name, sizeof name), (TdDtype)s->nodes[n].dtype,
-                     &s->nodes[n].shape, numbers);
-        free (numbers);
-      }
+      if (node < s->n_nodes && o->value[node] == NULL)
+        o->value[node] = td__onnx_name_take (
+            &o->values, own != NULL ? own : td__export_name (s, node, name, sizeof name));
+    }
+}
+
+/* A constant of one number that follows a symbol is spread. */
+static TdStatus
+write_constant (TdOnnx *o, uint32_t node, const TdSite *site)
+{
+  const TdNodeInfo *n = &o->s->nodes[node];
+  const TdShape scalar = { 0, { 0 } };
+  char number[TEXT], sizes[TEXT];
+  bool follows = false;
+  TdOnnxNodeWriter spread;
+  void *numbers;
+
+  for (int d = 0; d < n->shape.ndim; d++)
+    follows = follows || o->sizes.of[node][d].mask != 0;
+  if (!follows && (size_t)td__size (&n->shape) * td__dtype_sizes[n->dtype] > (size_t)LARGE)
+    {
+      td__onnx_weights_add (&o->weights, node, td__onnx_value (o, node));
+      return TD_OK;
+    }
+  numbers = td__export_numbers (o->s, node, site);
+  if (numbers == NULL)
+    return td__error_status ();
+  if (!follows)
+    constant (o, td__onnx_value (o, node), (TdDtype)n->dtype, &n->shape, numbers);
+  else
+    {
+      td__onnx_constant (o, (TdDtype)n->dtype, &scalar, numbers, number, sizeof number);
+      td__onnx_shape_of (o, node, sizes, sizeof sizes);
+      spread = td__onnx_node (o, "Expand", NULL);
+      td__onnx_in (&spread, number);
+      td__onnx_in (&spread, sizes);
+      td__onnx_out_node (&spread, node);
+      td__onnx_end (&spread);
+    }
+  free (numbers);
+  return TD_OK;
+}
+
+static bool
+is_constant (const TdSchedule *s, uint32_t node)
+{
+  return td__node_value (s, node)->kind == TD_VALUE_CONSTANT;
+}
+
+/* Inputs, and what is there before a call. */
+static TdStatus
+write_given (TdOnnx *o, const TdSite *site)
+{
+  const TdSchedule *s = o->s;
+  TdStatus status = TD_OK;
+
   for (uint32_t i = 0; i < s->n_arguments; i++)
     if (s->externals[i].node < s->n_nodes)
       {
@@ -237,9 +358,17 @@ write_given (TdOnnx *o, const TdSite *site)
           seen |= s->externals[j].node == s->externals[i].node;
         if (!seen)
           value_info (o, GRAPH_INPUT, s->externals[i].node,
-                      td__export_name (s, s->externals[i].node, name, sizeof name));
+                      td__onnx_value (o, s->externals[i].node));
       }
-  return TD_OK;
+  for (uint32_t n = 0; n < s->n_nodes && status == TD_OK; n++)
+    if (td__export_is_given (s, n) && td__export_is_used (s, n))
+      {
+        if (is_constant (s, n))
+          status = write_constant (o, n, site);
+        else
+          td__onnx_weights_add (&o->weights, n, td__onnx_value (o, n));
+      }
+  return status;
 }
 
 /* Outputs have names of their own: the same array may be returned twice, or be an input. */
@@ -250,14 +379,71 @@ write_outputs (TdOnnx *o)
     {
       TdOnnxNodeWriter n = td__onnx_node (o, "Identity", NULL);
       char name[32];
+      const char *taken;
 
       snprintf (name, sizeof name, "output%u", k);
+      taken = td__onnx_name_take (&o->values, name);
       td__onnx_in_node (&n, o->s->outputs[k].node);
-      td__onnx_out (&n, name);
+      td__onnx_out (&n, taken);
       td__onnx_end (&n);
-      value_info (o, GRAPH_OUTPUT, o->s->outputs[k].node, name);
+      value_info (o, GRAPH_OUTPUT, o->s->outputs[k].node, taken);
     }
 }
+
+static void
+forget (TdOnnx *o)
+{
+  td__message_free (&o->graph);
+  td__onnx_names_free (&o->values);
+  td__onnx_names_free (&o->nodes);
+  td__onnx_weights_free (&o->weights);
+  td__export_lacks_free (&o->lacks);
+  free (o->value);
+  o->value = NULL;
+  memset (o->symbol, 0, sizeof o->symbol);
+}
+
+static int
+n_fixed (const TdOnnx *o)
+{
+  int n = 0;
+
+  for (int i = 0; i < o->sizes.n_symbols; i++)
+    n += o->sizes.symbols[i].why[0] != '\0';
+  return n;
+}
+
+/* The whole graph, anew where a writer found that a symbol has to be fixed. */
+static TdStatus
+write_graph (TdOnnx *o, const char *name, const TdSite *site)
+{
+  TdStatus status;
+  int before;
+
+  do
+    {
+      if (o->value != NULL)
+        forget (o);
+      o->value = td__xcalloc (o->s->n_nodes + 1, sizeof *o->value);
+      td__onnx_sizes_find (&o->sizes);
+      before = n_fixed (o);
+      td__message_text (&o->graph, GRAPH_NAME, name);
+      name_given (o);
+      status = write_given (o, site);
+      for (uint32_t i = 0; i < o->s->forward.n && status == TD_OK; i++)
+        {
+          o->step = &o->s->forward.steps[i];
+          td__onnx_step (o, o->step);
+        }
+      o->step = NULL;
+      if (status == TD_OK)
+        write_outputs (o);
+    }
+  while (status == TD_OK && n_fixed (o) > before);
+  return status;
+}
+
+/* --- the model --- */
 
 static void
 opset (TdMessage *model, const char *domain, int version)
@@ -269,44 +455,86 @@ opset (TdMessage *model, const char *domain, int version)
   td__message_nest (model, MODEL_OPSET, &m);
 }
 
-TdStatus
-td__export_onnx (const TdStatic *function, const TdSchedule *s, TdExportOut *out,
-                 const TdSite *site)
+/* "batch stays 4: get_item at x.c:12 takes some of its rows by number", in the file and to who
+ * asks. */
+static void
+say_fixed (const TdOnnx *o, const TdOnnxOpt *options, TdMessage *tail)
 {
-  const bool custom_domains = out->options.custom_domains;
-  const int version = out->options.opset;
-  TdOnnx o = { .s = s, .opset = version };
-  TdMessage model = { NULL, 0, 0 };
+  for (int i = 0; i < o->sizes.n_symbols; i++)
+    if (o->sizes.symbols[i].why[0] != '\0')
+      {
+        const TdOnnxSymbol *symbol = &o->sizes.symbols[i];
+        TdMessage entry = { NULL, 0, 0 };
+        char line[480];
+
+        snprintf (line, sizeof line, "%s stays %lld: %s", symbol->name, (long long)symbol->v[0],
+                  symbol->why);
+        td__message_text (&entry, ENTRY_KEY, "fixed");
+        td__message_text (&entry, ENTRY_VALUE, line);
+        td__message_nest (tail, MODEL_METADATA, &entry);
+        if (options->fixed != NULL)
+          options->fixed (line, options->user);
+      }
+}
+
+static TdStatus
+write_model (TdOnnx *o, const char *call, const char *name, const TdOnnxOpt *options,
+             uint32_t n_lacks, const char *path, const TdSite *site)
+{
+  TdMessage head = { NULL, 0, 0 }, tail = { NULL, 0, 0 };
   char doc[160];
   TdStatus status;
 
-  if (version < FIRST_OPSET || version > LAST_OPSET)
-    return td__fail (TD_ERR_ARG, "td_static_save", site, "opset %d to %d expected, got %d",
-                     FIRST_OPSET, LAST_OPSET, version);
-  td__message_text (&o.graph, GRAPH_NAME, function->name);
-  status = write_given (&o, site);
-  for (uint32_t i = 0; i < s->forward.n && status == TD_OK; i++)
-    td__onnx_step (&o, &s->forward.steps[i]);
-  if (status == TD_OK && o.lacks.n > 0 && !custom_domains)
-    status = td__fail (TD_ERR_ARG, "td_static_save", site,
-                       "ONNX does not have %s: leave them out, or ask for custom_domains",
-                       o.lacks.text);
-  if (status != TD_OK)
+  td__message_int (&head, MODEL_IR_VERSION, ir_versions[o->opset - FIRST_OPSET]);
+  td__message_text (&head, MODEL_PRODUCER, "tapedeck");
+  td__message_text (&head, MODEL_PRODUCER_VERSION, td_version ());
+  snprintf (doc, sizeof doc, "%.60s; operations that ONNX does not have: %u", name, n_lacks);
+  td__message_text (&head, MODEL_DOC, doc);
+  opset (&tail, "", o->opset);
+  if (n_lacks > 0)
+    opset (&tail, "org.tapedeck", 1);
+  say_fixed (o, options, &tail);
+  status = td__onnx_write (call, o->s, &o->weights, &head, &o->graph, &tail,
+                           options->weights_beside, path, site);
+  td__message_free (&head);
+  td__message_free (&tail);
+  return status;
+}
+
+TdStatus
+td__export_onnx (const char *call, const char *name, const TdSchedule *s,
+                 const TdOnnxOpt *options, const char *path, const TdSite *site)
+{
+  TdOnnx o = { .s = s, .opset = options->opset };
+  const char **named = td__xcalloc (s->n_arguments + 1, sizeof *named);
+  TdStatus status;
+
+  for (uint32_t i = 0; i < s->n_arguments; i++)
+    if (s->externals[i].node < s->n_nodes)
+      named[i] = s->nodes[s->externals[i].node].name;
+  if (o.opset < FIRST_OPSET || o.opset > LAST_OPSET)
+    status = td__fail (TD_ERR_ARG, call, site, "opset %d to %d expected, got %d", FIRST_OPSET,
+                       LAST_OPSET, o.opset);
+  else
+    status = td__onnx_sizes_begin (&o.sizes, s, options->axes, named, call, site);
+  if (status == TD_OK)
     {
-      td__message_free (&o.graph);
-      return status;
+      uint32_t n_lacks;
+
+      status = write_graph (&o, name, site);
+      n_lacks = o.lacks.n;
+      for (uint32_t k = 0; k < o.lacks.n_lines && options->custom_domains; k++)
+        if (options->lack != NULL)
+          options->lack (o.lacks.lines[k], options->user);
+      if (status == TD_OK && !options->custom_domains)
+        status = td__export_lacks_end (&o.lacks, call, "ONNX",
+                                       ": leave them out, or ask for custom_domains",
+                                       options->lack, options->user, site);
+      if (status == TD_OK)
+        status = write_model (&o, call, name, options, n_lacks, path, site);
+      forget (&o);
     }
-  write_outputs (&o);
-  td__message_int (&model, MODEL_IR_VERSION, ir_versions[version - FIRST_OPSET]);
-  td__message_text (&model, MODEL_PRODUCER, "tapedeck");
-  td__message_text (&model, MODEL_PRODUCER_VERSION, td_version ());
-  snprintf (doc, sizeof doc, "static function %s; operations that ONNX does not have: %u",
-            function->name, o.lacks.n);
-  td__message_text (&model, MODEL_DOC, doc);
-  td__message_nest (&model, MODEL_GRAPH, &o.graph);
-  opset (&model, "", version);
-  if (o.lacks.n > 0)
-    opset (&model, "org.tapedeck", 1);
-  out->main = (TdExport){ (char *)model.bytes, model.n, model.capacity };
-  return TD_OK;
+  td__onnx_sizes_free (&o.sizes);
+  free (named);
+  return status;
 }

@@ -172,29 +172,52 @@ td__export_lack (TdExportLacks *lacks, const TdStep *step, const char *name)
 {
   const TdSite *site = step->site;
   const char *slash = site != NULL ? strrchr (site->file, '/') : NULL;
-  const size_t n = strlen (lacks->text);
-  char text[160];
-  size_t length;
-  const char *found;
+  char text[300];
 
   snprintf (text, sizeof text, "%s at %s:%d", name != NULL ? name : step->cls->name,
             slash != NULL  ? slash + 1
             : site != NULL ? site->file
                            : "?",
             site != NULL ? site->line : 0);
-  length = strlen (text);
   lacks->n++;
-  if (n >= 3 && strcmp (lacks->text + n - 3, "...") == 0)
-    return;
-  /* A block that comes twelve times is said once; ":1" is not in the list because of ":12". */
-  for (found = strstr (lacks->text, text); found != NULL; found = strstr (found + 1, text))
-    if ((found == lacks->text || found[-1] == ' ')
-        && (found[length] == ',' || found[length] == '\0'))
+  for (uint32_t i = 0; i < lacks->n_lines; i++) /* a block that comes twelve times */
+    if (strcmp (lacks->lines[i], text) == 0)
       return;
-  if (n + length + sizeof ", , ..." <= sizeof lacks->text)
-    sprintf (lacks->text + n, "%s%s", n > 0 ? ", " : "", text);
-  else
-    strcpy (lacks->text + n, ", ...");
+  lacks->lines = td__xrealloc (lacks->lines, (lacks->n_lines + 1) * sizeof *lacks->lines);
+  lacks->lines[lacks->n_lines++] = td__xstrdup (text);
+}
+
+void
+td__export_lacks_free (TdExportLacks *lacks)
+{
+  for (uint32_t i = 0; i < lacks->n_lines; i++)
+    free (lacks->lines[i]);
+  free (lacks->lines);
+  *lacks = (TdExportLacks){ 0, NULL, 0 };
+}
+
+TdStatus
+td__export_lacks_end (TdExportLacks *lacks, const char *call, const char *who,
+                      const char *advice, void (*hear) (const char *line, void *user),
+                      void *user, const TdSite *site)
+{
+  TdStatus status = TD_OK;
+  char text[620] = "", rest[40] = "";
+  size_t n = 0;
+  uint32_t i = 0;
+
+  for (uint32_t k = 0; k < lacks->n_lines && hear != NULL; k++)
+    hear (lacks->lines[k], user);
+  for (; i < lacks->n_lines && n + strlen (lacks->lines[i]) + 3 < sizeof text; i++)
+    n += (size_t)snprintf (text + n, sizeof text - n, "%s%s", i > 0 ? ", " : "",
+                           lacks->lines[i]);
+  if (i < lacks->n_lines)
+    snprintf (rest, sizeof rest, ", and %u more", lacks->n_lines - i);
+  if (lacks->n > 0)
+    status
+        = td__fail (TD_ERR_ARG, call, site, "%s does not have %s%s%s", who, text, rest, advice);
+  td__export_lacks_free (lacks);
+  return status;
 }
 
 void
@@ -219,13 +242,32 @@ td__export_at (const void *numbers, TdDtype dtype, int64_t i)
                          : ((const uint8_t *)numbers)[i];
 }
 
+static const TdBuffer *
+buffer_of (const TdSchedule *s, uint32_t node)
+{
+  const uint32_t external = external_of (s, node);
+
+  return external != TD_ABSENT ? s->externals[external].var->buffer
+                               : s->constants[td__node_value (s, node)->index].buffer;
+}
+
+const TdBuffer *
+td__export_host (const TdSchedule *s, uint32_t node)
+{
+  const uint32_t external = external_of (s, node);
+  const TdBuffer *b = buffer_of (s, node);
+  const uint8_t layout = external != TD_ABSENT ? s->externals[external].var->node->layout
+                                               : s->nodes[node].layout;
+
+  return b->device->ops == &td__cpu_ops && b->device->computes && layout == TD_ROW_MAJOR ? b
+                                                                                         : NULL;
+}
+
 void *
 td__export_numbers (const TdSchedule *s, uint32_t node, const TdSite *site)
 {
-  uint32_t external = external_of (s, node);
-  const TdBuffer *b = external != TD_ABSENT
-                          ? s->externals[external].var->buffer
-                          : s->constants[td__node_value (s, node)->index].buffer;
+  const uint32_t external = external_of (s, node);
+  const TdBuffer *b = buffer_of (s, node);
   void *numbers = td__xcalloc (b->bytes + 1, 1);
 
   if (!b->device->computes
@@ -235,7 +277,7 @@ td__export_numbers (const TdSchedule *s, uint32_t node, const TdSite *site)
               : td__copy_out (b->device, numbers, b->data, b->bytes, TD_COPY_READ, NULL, site))
              != TD_OK)
     {
-      td__fail (TD_ERR_DEVICE, "td_static_save", site, "device %s keeps no numbers to write",
+      td__fail (TD_ERR_DEVICE, "save", site, "device %s keeps no numbers to write",
                 b->device->name);
       free (numbers);
       return NULL;
@@ -337,7 +379,15 @@ td_static_save_at (TdStatic *function, const char *path, TdStaticSaveOpt options
   if (strcmp (ending, ".dot") == 0)
     status = td__export_dot (function, entry->schedule, &out.main);
   else if (strcmp (ending, ".onnx") == 0)
-    status = td__export_onnx (function, entry->schedule, &out, site);
+    return td__export_onnx ("td_static_save", function->name, entry->schedule,
+                            &(TdOnnxOpt){ .opset = options.opset,
+                                          .axes = options.axes,
+                                          .custom_domains = options.custom_domains,
+                                          .weights_beside = options.weights_beside,
+                                          .lack = options.lack,
+                                          .fixed = options.fixed,
+                                          .user = options.user },
+                            path, site);
   else if (strcmp (ending, ".c") == 0)
     status = export_c (function, entry->schedule, path, ending, &out, site);
   else

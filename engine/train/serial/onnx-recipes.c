@@ -27,7 +27,7 @@
 
 enum
 {
-  TEXT = 300,
+  TEXT = TD_ONNX_TEXT,
   MOST_NAMES = 12,
   MOST_IN = 6
 };
@@ -53,6 +53,19 @@ output (const Recipe *r, uint32_t i)
   return &r->o->s->nodes[td__step_out (r->o->s, r->step, i)];
 }
 
+static const TdOnnxSize *
+sizes (const Recipe *r, uint32_t i)
+{
+  return r->o->sizes.of[td__step_in (r->o->s, r->step, i)];
+}
+
+/* A size of an input as a number that goes into the file. */
+static int64_t
+number_of (const Recipe *r, uint32_t i, int axis)
+{
+  return td__onnx_fixed (r->o, r->step, td__step_in (r->o->s, r->step, i), axis);
+}
+
 /* An attribute by the name that comes next. */
 static double
 attribute (Recipe *r)
@@ -76,12 +89,6 @@ number (Recipe *r)
     {
       r->at++;
       return attribute (r);
-    }
-  if (*r->at == '#')
-    {
-      v = (double)input (r, 0)->shape.dim[r->at[1] - '0'];
-      r->at += 2;
-      return v;
     }
   v = strtod (r->at, &end);
   r->at = end;
@@ -128,7 +135,7 @@ axes_of (const Recipe *r, char letter, int64_t *to)
 static void
 causal (Recipe *r, char *to)
 {
-  const int64_t n_q = input (r, 0)->shape.dim[1], n_k = input (r, 1)->shape.dim[1];
+  const int64_t n_q = number_of (r, 0, 1), n_k = number_of (r, 1, 1);
   const TdShape shape = { 2, { n_q, n_k } };
   float *sees = td__xcalloc ((size_t)(n_q * n_k) + 1, sizeof *sees);
 
@@ -143,8 +150,7 @@ scale (Recipe *r, char *to)
 {
   const double given = td__export_number (r->step, "scale", 0);
 
-  td__onnx_constant_number (r->o,
-                            given != 0 ? given : 1 / sqrt ((double)input (r, 0)->shape.dim[2]),
+  td__onnx_constant_number (r->o, given != 0 ? given : 1 / sqrt ((double)number_of (r, 0, 2)),
                             TD_F32, to, TEXT);
 }
 
@@ -152,19 +158,22 @@ scale (Recipe *r, char *to)
 static void
 every (Recipe *r, char *to)
 {
-  const int64_t n = input (r, 3)->shape.dim[0];
-  const int64_t spread[] = { 1, n > 0 ? input (r, 0)->shape.dim[0] / n : 1, 1, 1 };
+  const TdOnnxSize *x = &sizes (r, 0)[0], *mask = &sizes (r, 3)[0];
+  const int64_t n = mask->v[0] > 0 ? x->v[0] / mask->v[0] : 1;
+  const int64_t spread[] = { 1, n, 1, 1 };
 
+  if (mask->v[1] * n != x->v[1] || mask->v[2] * n != x->v[2])
+    td__onnx_sizes_fix (&r->o->sizes, x->mask | mask->mask, r->step,
+                        "shares a mask among as many batches as there were");
   td__onnx_constant_ints (r->o, spread, 4, to, TEXT);
 }
 
 static void
 scores (Recipe *r, char *to)
 {
-  const int64_t shape[]
-      = { input (r, 0)->shape.dim[0], input (r, 0)->shape.dim[1], input (r, 1)->shape.dim[1] };
+  const TdOnnxSize shape[] = { sizes (r, 0)[0], sizes (r, 0)[1], sizes (r, 1)[1] };
 
-  td__onnx_constant_ints (r->o, shape, 3, to, TEXT);
+  td__onnx_reshape_list (r->o, NULL, 0, shape, 3, to, TEXT);
 }
 
 static const struct
@@ -184,18 +193,31 @@ shape (Recipe *r, char *to)
 {
   const char kind = r->at[0];
   const uint32_t i = (uint32_t)(r->at[1] - '0');
-  const TdShape *s = kind == '$' ? &output (r, i)->shape : &input (r, i)->shape;
-  int64_t under[TD_MAX_DIMS];
+  const uint32_t node
+      = kind == '$' ? td__step_out (r->o->s, r->step, i) : td__step_in (r->o->s, r->step, i);
+  const TdOnnxSize *s = r->o->sizes.of[node];
+  const int ndim = r->o->s->nodes[node].shape.ndim, ndim_x = input (r, 0)->shape.ndim;
+  TdOnnxSize under[TD_MAX_DIMS];
 
   r->at += 2;
   if (kind != '~')
     {
-      td__onnx_constant_ints (r->o, s->dim, s->ndim, to, TEXT);
+      td__onnx_reshape_list (r->o, NULL, 0, s, ndim, to, TEXT);
       return;
     }
-  for (int d = 0; d < input (r, 0)->shape.ndim; d++)
-    under[d] = d >= 1 && d <= s->ndim ? s->dim[d - 1] : 1;
-  td__onnx_constant_ints (r->o, under, input (r, 0)->shape.ndim, to, TEXT);
+  for (int d = 0; d < ndim_x; d++)
+    under[d] = d >= 1 && d <= ndim ? s[d - 1] : td__onnx_size (1);
+  td__onnx_reshape_list (r->o, NULL, 0, under, ndim_x, to, TEXT);
+}
+
+/* "#0": of a's type; ":#0": a whole number. */
+static void
+size_number (Recipe *r, TdDtype dtype, char *to)
+{
+  const TdOnnxSize *s = &sizes (r, 0)[r->at[1] - '0'];
+
+  r->at += 2;
+  td__onnx_size_number (r->o, s, dtype, to, TEXT);
 }
 
 static void
@@ -216,6 +238,13 @@ constant (Recipe *r, char *to)
       r->at++;
       values[0] = (int64_t)attribute (r);
       td__onnx_constant_ints (r->o, values, 1, to, TEXT);
+    }
+  else if (*r->at == '#')
+    size_number (r, (TdDtype)input (r, 0)->dtype, to);
+  else if (r->at[0] == ':' && r->at[1] == '#')
+    {
+      r->at++;
+      size_number (r, TD_I64, to);
     }
   else if (*r->at == ':')
     {
@@ -341,8 +370,8 @@ expression (Recipe *r, const char *result, char *to)
         snprintf (to, TEXT, "%s", r->value[i]);
         return;
       }
-  td__export_name (r->o->s, td__step_in (r->o->s, r->step, (uint32_t)(word[0] - 'a')), to,
-                   TEXT);
+  snprintf (to, TEXT, "%s",
+            td__onnx_value (r->o, td__step_in (r->o->s, r->step, (uint32_t)(word[0] - 'a'))));
 }
 
 /* Does a row's key, "op?attribute?!attribute?#3", fit the step?  Attributes are not 0, or 0;
@@ -506,7 +535,8 @@ follow (Recipe *r)
           r->n_names++;
           r->at += *r->at == ';';
         }
-      td__export_name (r->o->s, td__step_out (r->o->s, r->step, k), result, sizeof result);
+      snprintf (result, sizeof result, "%s",
+                td__onnx_value (r->o, td__step_out (r->o->s, r->step, k)));
       expression (r, result, to);
       if (strcmp (to, result) != 0)
         {

@@ -10,7 +10,7 @@
 
 enum
 {
-  TEXT = 300,
+  TEXT = TD_ONNX_TEXT,
   PER_SLICE = 4, /* start, stop, step, kind: 0 a range, 1 an index, 2 a new axis */
   AXES = TD_MAX_DIMS
 };
@@ -66,10 +66,29 @@ with_list (TdOnnx *o, const char *type, const char *from, const int64_t *list, i
   with_lists (o, type, from, &list, &size, 1, to);
 }
 
-static const char *
-name_of (const TdOnnx *o, uint32_t node, char *text)
+/* to = type (from, sizes). */
+static void
+with_sizes (TdOnnx *o, const char *type, const char *from, const TdOnnxSize *sizes, int n_sizes,
+            const char *to)
 {
-  return td__export_name (o->s, node, text, TEXT);
+  char list[TEXT];
+  TdOnnxNodeWriter n;
+
+  if (strcmp (type, "Reshape") == 0)
+    td__onnx_reshape_list (o, NULL, 0, sizes, n_sizes, list, sizeof list);
+  else
+    td__onnx_size_list (o, sizes, n_sizes, list, sizeof list);
+  n = td__onnx_node (o, type, NULL);
+  td__onnx_in (&n, from);
+  td__onnx_in (&n, list);
+  td__onnx_out (&n, to);
+  td__onnx_end (&n);
+}
+
+static const TdOnnxSize *
+sizes_of (const TdOnnx *o, uint32_t node)
+{
+  return o->sizes.of[node];
 }
 
 static void
@@ -100,7 +119,7 @@ get_item (TdOnnx *o, const TdStep *step)
   const int64_t *const lists[] = { parts[0], parts[1], parts[2], parts[3] };
   const int n = td__export_ints (step, "slices", slices, PER_SLICE * 2 * AXES);
   int count = 0, axis = 0, sizes[4];
-  char x[TEXT], result[TEXT], sliced[TEXT];
+  char sliced[TEXT];
 
   for (const int64_t *s = slices; s < slices + n; s += PER_SLICE)
     if (s[3] != 2)
@@ -116,28 +135,30 @@ get_item (TdOnnx *o, const TdStep *step)
       }
   for (int i = 0; i < 4; i++)
     sizes[i] = count;
-  name_of (o, in (o, step, 0), x);
+  snprintf (sliced, sizeof sliced, "%s", td__onnx_value (o, in (o, step, 0)));
   if (count > 0)
-    with_lists (o, "Slice", x, lists, sizes, 4, td__onnx_made (o, sliced, sizeof sliced));
-  with_list (o, "Reshape", count > 0 ? sliced : x, y->dim, y->ndim,
-             name_of (o, out (o, step, 0), result));
+    with_lists (o, "Slice", td__onnx_value (o, in (o, step, 0)), lists, sizes, 4,
+                td__onnx_made (o, sliced, sizeof sliced));
+  with_sizes (o, "Reshape", sliced, sizes_of (o, out (o, step, 0)), y->ndim,
+              td__onnx_value (o, out (o, step, 0)));
 }
 
 /* Inputs in the shape that `shape_in` gives them, one after the other along an axis. */
 static void
 join (TdOnnx *o, const TdStep *step, int64_t axis,
-      void (*shape_in) (const TdShape *x, TdShape *like))
+      int (*shape_in) (const TdOnnxSize *x, int ndim, TdOnnxSize *like))
 {
-  char text[TEXT], made[TEXT];
+  char made[TEXT];
   TdOnnxNodeWriter n = td__onnx_node (o, "Concat", NULL);
 
   for (uint32_t k = 0; k < step->n_in; k++)
     {
-      TdShape like = *shape_of (o, in (o, step, k));
+      const uint32_t x = in (o, step, k);
+      TdOnnxSize like[AXES];
+      const int ndim = shape_in (sizes_of (o, x), shape_of (o, x)->ndim, like);
 
-      shape_in (shape_of (o, in (o, step, k)), &like);
-      with_list (o, "Reshape", name_of (o, in (o, step, k), text), like.dim, like.ndim,
-                 td__onnx_made (o, made, sizeof made));
+      with_sizes (o, "Reshape", td__onnx_value (o, x), like, ndim,
+                  td__onnx_made (o, made, sizeof made));
       td__onnx_in (&n, made);
     }
   td__onnx_int (&n, "axis", axis);
@@ -145,18 +166,23 @@ join (TdOnnx *o, const TdStep *step, int64_t axis,
   td__onnx_end (&n);
 }
 
-static void
-as_row (const TdShape *x, TdShape *like)
+static int
+as_row (const TdOnnxSize *x, int ndim, TdOnnxSize *like)
 {
-  if (x->ndim < 2)
-    *like = (TdShape){ 2, { 1, td__size (x) } };
+  memcpy (like, x, (size_t)ndim * sizeof *x);
+  if (ndim >= 2)
+    return ndim;
+  like[0] = td__onnx_size (1);
+  like[1] = ndim > 0 ? x[0] : td__onnx_size (1);
+  return 2;
 }
 
-static void
-as_vector (const TdShape *x, TdShape *like)
+static int
+as_vector (const TdOnnxSize *x, int ndim, TdOnnxSize *like)
 {
-  if (x->ndim == 0)
-    *like = (TdShape){ 1, { 1 } };
+  memcpy (like, x, (size_t)ndim * sizeof *x);
+  like[0] = ndim > 0 ? x[0] : td__onnx_size (1);
+  return ndim > 0 ? ndim : 1;
 }
 
 static void
@@ -193,8 +219,6 @@ pad (TdOnnx *o, const TdStep *step)
 {
   const int ndim = shape_of (o, in (o, step, 0))->ndim;
   int64_t pairs[2 * AXES], widths[2 * AXES];
-  char to[TEXT];
-
   td__export_ints (step, "pad_width", pairs, 2 * AXES);
   for (int d = 0; d < ndim; d++)
     {
@@ -202,7 +226,7 @@ pad (TdOnnx *o, const TdStep *step)
       widths[ndim + d] = pairs[2 * d + 1];
     }
   padded (o, in (o, step, 0), widths, 2 * ndim, td__export_number (step, "constant_values", 0),
-          name_of (o, out (o, step, 0), to));
+          td__onnx_value (o, out (o, step, 0)));
 }
 
 static void
@@ -218,7 +242,7 @@ pad_sequence (TdOnnx *o, const TdStep *step)
       int64_t widths[2 * AXES] = { 0 };
       char wide[TEXT], row[TEXT];
 
-      widths[shape_of (o, x)->ndim] = y->dim[1] - shape_of (o, x)->dim[0];
+      widths[shape_of (o, x)->ndim] = y->dim[1] - td__onnx_fixed (o, step, x, 0);
       padded (o, x, widths, 2 * shape_of (o, x)->ndim, td__export_number (step, "padding", 0),
               td__onnx_made (o, wide, sizeof wide));
       with_list (o, "Unsqueeze", wide, first, 1, td__onnx_made (o, row, sizeof row));
@@ -233,30 +257,28 @@ static void
 broadcast (TdOnnx *o, const TdStep *step)
 {
   for (uint32_t k = 0; k < step->n_out; k++)
-    {
-      const TdShape *y = shape_of (o, out (o, step, k));
-      char from[TEXT], to[TEXT];
-
-      with_list (o, "Expand", name_of (o, in (o, step, k), from), y->dim, y->ndim,
-                 name_of (o, out (o, step, k), to));
-    }
+    with_sizes (o, "Expand", td__onnx_value (o, in (o, step, k)),
+                sizes_of (o, out (o, step, k)), shape_of (o, out (o, step, k))->ndim,
+                td__onnx_value (o, out (o, step, k)));
 }
 
 static void
 tile (TdOnnx *o, const TdStep *step)
 {
   const TdShape *x = shape_of (o, in (o, step, 0)), *y = shape_of (o, out (o, step, 0));
-  int64_t under[AXES], times[AXES];
-  char from[TEXT], wide[TEXT], to[TEXT];
+  const int more = y->ndim - x->ndim;
+  TdOnnxSize under[AXES];
+  int64_t times[AXES];
+  char wide[TEXT];
 
   for (int d = 0; d < y->ndim; d++)
     {
-      under[d] = d < y->ndim - x->ndim ? 1 : x->dim[d - (y->ndim - x->ndim)];
-      times[d] = under[d] > 0 ? y->dim[d] / under[d] : 1;
+      under[d] = d < more ? td__onnx_size (1) : sizes_of (o, in (o, step, 0))[d - more];
+      times[d] = under[d].v[0] > 0 ? y->dim[d] / under[d].v[0] : 1;
     }
-  with_list (o, "Reshape", name_of (o, in (o, step, 0), from), under, y->ndim,
-             td__onnx_made (o, wide, sizeof wide));
-  with_list (o, "Tile", wide, times, y->ndim, name_of (o, out (o, step, 0), to));
+  with_sizes (o, "Reshape", td__onnx_value (o, in (o, step, 0)), under, y->ndim,
+              td__onnx_made (o, wide, sizeof wide));
+  with_list (o, "Tile", wide, times, y->ndim, td__onnx_value (o, out (o, step, 0)));
 }
 
 /* An axis of 1 behind the one that is repeated is spread. */
@@ -265,33 +287,33 @@ repeat (TdOnnx *o, const TdStep *step)
 {
   const TdShape *x = shape_of (o, in (o, step, 0)), *y = shape_of (o, out (o, step, 0));
   const int axis = (int)axis_of (step, "axis", x->ndim);
-  int64_t apart[AXES + 1], spread[AXES + 1];
-  char from[TEXT], made[2][TEXT], to[TEXT];
+  TdOnnxSize apart[AXES + 1], spread[AXES + 1];
+  char made[2][TEXT];
   int n = 0;
 
   for (int d = 0; d < x->ndim; d++)
     {
-      apart[n] = spread[n] = x->dim[d];
+      apart[n] = spread[n] = sizes_of (o, in (o, step, 0))[d];
       n++;
       if (d == axis)
         {
-          apart[n] = 1;
-          spread[n++] = x->dim[d] > 0 ? y->dim[d] / x->dim[d] : 1;
+          apart[n] = td__onnx_size (1);
+          spread[n++] = td__onnx_size (x->dim[d] > 0 ? y->dim[d] / x->dim[d] : 1);
         }
     }
-  with_list (o, "Reshape", name_of (o, in (o, step, 0), from), apart, n,
-             td__onnx_made (o, made[0], TEXT));
-  with_list (o, "Expand", made[0], spread, n, td__onnx_made (o, made[1], TEXT));
-  with_list (o, "Reshape", made[1], y->dim, y->ndim, name_of (o, out (o, step, 0), to));
+  with_sizes (o, "Reshape", td__onnx_value (o, in (o, step, 0)), apart, n,
+              td__onnx_made (o, made[0], TEXT));
+  with_sizes (o, "Expand", made[0], spread, n, td__onnx_made (o, made[1], TEXT));
+  with_sizes (o, "Reshape", made[1], sizes_of (o, out (o, step, 0)), y->ndim,
+              td__onnx_value (o, out (o, step, 0)));
 }
 
 /* What a size that was asked for has more than the windows give is output_padding. */
 static void
 deconvolution (TdOnnx *o, const TdStep *step)
 {
-  const TdShape *x = shape_of (o, in (o, step, 0)), *w = shape_of (o, in (o, step, 1)),
-                *y = shape_of (o, out (o, step, 0));
-  const int ndim = x->ndim - 2;
+  const TdShape *w = shape_of (o, in (o, step, 1)), *y = shape_of (o, out (o, step, 0));
+  const int ndim = y->ndim - 2;
   int64_t lists[3][AXES], pads[2 * AXES], more[AXES];
   static const char *const names[] = { "stride", "pad", "dilate" };
   TdOnnxNodeWriter n = td__onnx_node (o, "ConvTranspose", NULL);
@@ -307,8 +329,8 @@ deconvolution (TdOnnx *o, const TdStep *step)
     {
       pads[d] = pads[ndim + d] = lists[1][d];
       more[d] = y->dim[2 + d]
-                - (lists[0][d] * (x->dim[2 + d] - 1) + (w->dim[2 + d] - 1) * lists[2][d] + 1
-                   - 2 * lists[1][d]);
+                - (lists[0][d] * (td__onnx_fixed (o, step, in (o, step, 0), 2 + d) - 1)
+                   + (w->dim[2 + d] - 1) * lists[2][d] + 1 - 2 * lists[1][d]);
       if (more[d] < 0) /* a window that reaches over the edge: cut off behind */
         {
           pads[ndim + d] -= more[d];

@@ -12,7 +12,7 @@
 
 enum
 {
-  TEXT = 40,
+  TEXT = TD_ONNX_TEXT,
   AXES = TD_MAX_DIMS
 };
 
@@ -189,19 +189,23 @@ argmax (TdOnnx *o, const TdStep *step, const char *type)
   td__onnx_end (&n);
 }
 
-/* To the shape that came out: Reshape, Expand. */
+/* To the shape that came out. */
 static void
 to_shape (TdOnnx *o, const TdStep *step, const char *type)
 {
-  const TdShape *shape = &info (o, out (o, step))->shape;
+  const uint32_t x = in (o, step, 0), y = out (o, step);
   char text[TEXT];
   TdOnnxNodeWriter n;
 
-  td__onnx_constant_ints (o, shape->dim, shape->ndim, text, sizeof text);
+  if (strcmp (type, "Reshape") == 0)
+    td__onnx_reshape_list (o, o->sizes.of[x], info (o, x)->shape.ndim, o->sizes.of[y],
+                           info (o, y)->shape.ndim, text, sizeof text);
+  else
+    td__onnx_shape_of (o, y, text, sizeof text);
   n = td__onnx_node (o, type, NULL);
-  td__onnx_in_node (&n, in (o, step, 0));
+  td__onnx_in_node (&n, x);
   td__onnx_in (&n, text);
-  td__onnx_out_node (&n, out (o, step));
+  td__onnx_out_node (&n, y);
   td__onnx_end (&n);
 }
 
@@ -265,7 +269,7 @@ split (TdOnnx *o, const TdStep *step, const char *type)
 
   axis += axis < 0 ? ndim : 0;
   for (uint32_t k = 0; k < step->n_out; k++)
-    sizes[k] = info (o, td__step_out (o->s, step, k))->shape.dim[axis];
+    sizes[k] = td__onnx_fixed (o, step, td__step_out (o->s, step, k), (int)axis);
   td__onnx_constant_ints (o, sizes, (int)step->n_out, text, sizeof text);
   n = td__onnx_node (o, type, NULL);
   td__onnx_in_node (&n, in (o, step, 0));
@@ -314,7 +318,7 @@ product_operand (TdOnnx *o, uint32_t node, bool exchanged, char *text, size_t si
   int64_t axes[AXES];
   TdOnnxNodeWriter n;
 
-  td__export_name (o->s, node, text, size);
+  snprintf (text, size, "%s", td__onnx_value (o, node));
   if (!exchanged || ndim < 2)
     return;
   for (int i = 0; i < ndim; i++)
@@ -331,7 +335,7 @@ product_operand (TdOnnx *o, uint32_t node, bool exchanged, char *text, size_t si
 static void
 matmul (TdOnnx *o, const TdStep *step, const char *type)
 {
-  char a[300], b[300];
+  char a[TEXT], b[TEXT];
   TdOnnxNodeWriter n;
 
   product_operand (o, in (o, step, 0), td__export_number (step, "transa", 0) != 0, a, sizeof a);
@@ -347,10 +351,10 @@ matmul (TdOnnx *o, const TdStep *step, const char *type)
 static void
 linear (TdOnnx *o, const TdStep *step, const char *type)
 {
-  char x[300];
+  char x[TEXT];
   TdOnnxNodeWriter n;
 
-  td__export_name (o->s, in (o, step, 0), x, sizeof x);
+  snprintf (x, sizeof x, "%s", td__onnx_value (o, in (o, step, 0)));
   if (info (o, in (o, step, 0))->shape.ndim != 2)
     {
       n = td__onnx_node (o, "Flatten", NULL);
@@ -461,20 +465,14 @@ layer_normalization (TdOnnx *o, const TdStep *step, const char *type)
 static void
 dropout (TdOnnx *o, const TdStep *step, const char *type)
 {
+  const TdShape scalar = { 0, { 0 } };
+  const bool yes = true;
   char ratio[TEXT], train[TEXT];
   TdOnnxNodeWriter n;
 
   td__onnx_constant_number (o, td__export_number (step, "ratio", 0.5), TD_F32, ratio,
                             sizeof ratio);
-  n = td__onnx_node (o, "Constant", NULL);
-  td__onnx_int (&n, "value_int", 1);
-  td__onnx_out (&n, td__onnx_made (o, train, sizeof train));
-  td__onnx_end (&n);
-  n = td__onnx_node (o, "Cast", NULL);
-  td__onnx_in (&n, train);
-  td__onnx_int (&n, "to", td__onnx_dtype (TD_BOOL));
-  td__onnx_out (&n, td__onnx_made (o, train, sizeof train));
-  td__onnx_end (&n);
+  td__onnx_constant (o, TD_BOOL, &scalar, &yes, train, sizeof train);
   n = td__onnx_node (o, type, NULL);
   td__onnx_in_node (&n, in (o, step, 0));
   td__onnx_in (&n, ratio);
@@ -657,40 +655,91 @@ static const struct
 
 /* An array made from nothing: the same numbers, spread. */
 static void
+spread (TdOnnx *o, const TdStep *step, double value, uint32_t y)
+{
+  char number[TEXT], sizes[TEXT];
+  TdOnnxNodeWriter n;
+
+  td__onnx_constant_number (o, value, (TdDtype)info (o, y)->dtype, number, sizeof number);
+  td__onnx_shape_of (o, y, sizes, sizeof sizes);
+  n = td__onnx_node (o, "Expand", NULL);
+  td__onnx_in (&n, number);
+  td__onnx_in (&n, sizes);
+  if (step->how.origin != TD_ARRAY_RANDOM)
+    {
+      td__onnx_out_node (&n, y);
+      td__onnx_end (&n);
+      return;
+    }
+  td__onnx_out (&n, td__onnx_made (o, number, sizeof number));
+  td__onnx_end (&n);
+  n = td__onnx_node (o,
+                     step->how.random_kind == (int)TD_RANDOM_NORMAL ? "RandomNormalLike"
+                                                                    : "RandomUniformLike",
+                     NULL);
+  td__onnx_in (&n, number);
+  td__onnx_out_node (&n, y);
+  td__onnx_end (&n);
+}
+
+/* from, from + by ..., as many as the axis has. */
+static void
+counted (TdOnnx *o, const TdStep *step, uint32_t y)
+{
+  const TdNodeInfo *n = info (o, y);
+  const TdDtype dtype = (TdDtype)n->dtype;
+  char from[TEXT], by[TEXT], to[TEXT], size[TEXT], part[TEXT];
+  TdOnnxNodeWriter node;
+
+  td__onnx_constant_number (o, step->how.a, dtype, from, sizeof from);
+  td__onnx_constant_number (o, step->how.b, dtype, by, sizeof by);
+  if (o->sizes.of[y][0].mask == 0)
+    td__onnx_constant_number (o, step->how.a + step->how.b * (double)n->shape.dim[0], dtype, to,
+                              sizeof to);
+  else
+    {
+      td__onnx_size_number (o, &o->sizes.of[y][0], dtype, size, sizeof size);
+      node = td__onnx_node (o, "Mul", NULL);
+      td__onnx_in (&node, size);
+      td__onnx_in (&node, by);
+      td__onnx_out (&node, td__onnx_made (o, part, sizeof part));
+      td__onnx_end (&node);
+      node = td__onnx_node (o, "Add", NULL);
+      td__onnx_in (&node, from);
+      td__onnx_in (&node, part);
+      td__onnx_out (&node, td__onnx_made (o, to, sizeof to));
+      td__onnx_end (&node);
+    }
+  node = td__onnx_node (o, "Range", NULL);
+  td__onnx_in (&node, from);
+  td__onnx_in (&node, to);
+  td__onnx_in (&node, by);
+  td__onnx_out_node (&node, y);
+  td__onnx_end (&node);
+}
+
+static void
 fill (TdOnnx *o, const TdStep *step)
 {
   const TdNodeInfo *n = info (o, out (o, step));
-  char from[TEXT], by[TEXT], to[TEXT];
+  uint64_t mask = 0;
   TdOnnxNodeWriter node;
 
-  if (step->how.origin == TD_ARRAY_RANDOM)
+  for (int d = 0; d < n->shape.ndim; d++)
+    mask |= o->sizes.of[out (o, step)][d].mask;
+  if (step->how.origin == TD_ARRAY_ARANGE)
+    counted (o, step, out (o, step));
+  else if (step->how.origin != TD_ARRAY_RANDOM || mask != 0)
+    spread (o, step, step->how.a, out (o, step));
+  else
     {
       node = td__onnx_node (
           o, step->how.random_kind == (int)TD_RANDOM_NORMAL ? "RandomNormal" : "RandomUniform",
           NULL);
       td__onnx_ints (&node, "shape", n->shape.dim, n->shape.ndim);
+      td__onnx_out_node (&node, out (o, step));
+      td__onnx_end (&node);
     }
-  else if (step->how.origin == TD_ARRAY_ARANGE)
-    {
-      td__onnx_constant_number (o, step->how.a, (TdDtype)n->dtype, from, sizeof from);
-      td__onnx_constant_number (o, step->how.a + step->how.b * (double)n->shape.dim[0],
-                                (TdDtype)n->dtype, to, sizeof to);
-      td__onnx_constant_number (o, step->how.b, (TdDtype)n->dtype, by, sizeof by);
-      node = td__onnx_node (o, "Range", NULL);
-      td__onnx_in (&node, from);
-      td__onnx_in (&node, to);
-      td__onnx_in (&node, by);
-    }
-  else
-    {
-      td__onnx_constant_number (o, step->how.a, (TdDtype)n->dtype, from, sizeof from);
-      td__onnx_constant_ints (o, n->shape.dim, n->shape.ndim, to, sizeof to);
-      node = td__onnx_node (o, "Expand", NULL);
-      td__onnx_in (&node, from);
-      td__onnx_in (&node, to);
-    }
-  td__onnx_out_node (&node, out (o, step));
-  td__onnx_end (&node);
 }
 
 void

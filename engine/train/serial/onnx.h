@@ -5,13 +5,27 @@
 #pragma once
 
 #include "export.h"
+#include "onnx-names.h"
+#include "onnx-sizes.h"
+#include "onnx-weights.h"
 #include "protobuf.h"
+
+enum
+{
+  TD_ONNX_TEXT = 420 /* of a name, with its 0 */
+};
 
 typedef struct TdOnnx
 {
   const TdSchedule *s;
+  const TdStep *step; /**< that is being written; NULL: none */
   TdMessage graph;
-  uint32_t n_made; /**< names that were made up */
+  TdOnnxNames values, nodes;
+  const char **value; /**< names by node of the schedule; NULL: not yet */
+  const char
+      *symbol[TD_ONNX_SYMBOLS]; /**< values that hold what a symbol stands for, or NULL */
+  TdOnnxSizes sizes;
+  TdOnnxWeights weights;
   int opset;
   TdExportLacks lacks;
 } TdOnnx;
@@ -33,6 +47,9 @@ void td__onnx_float (TdOnnxNodeWriter *n, const char *name, double value);
 void td__onnx_ints (TdOnnxNodeWriter *n, const char *name, const int64_t *values, int count);
 void td__onnx_text (TdOnnxNodeWriter *n, const char *name, const char *text);
 void td__onnx_end (TdOnnxNodeWriter *n);
+/** The name of a node's value: of a parameter its path, of another the path of the link that
+ * made it and its operation.  *Owner*: o. */
+const char *td__onnx_value (TdOnnx *o, uint32_t node);
 /** A constant with these numbers; its name goes to text. */
 const char *td__onnx_constant_ints (TdOnnx *o, const int64_t *values, int count, char *text,
                                     size_t size);
@@ -42,6 +59,22 @@ const char *td__onnx_constant_number (TdOnnx *o, double value, TdDtype dtype, ch
                                       size_t size);
 /** A new name. */
 const char *td__onnx_made (TdOnnx *o, char *text, size_t size);
+
+/* Sizes that follow a symbol (onnx-size-lists.c). */
+/** A list of sizes as a value of i64: a constant, or computed where some follow a symbol. */
+const char *td__onnx_size_list (TdOnnx *o, const TdOnnxSize *sizes, int n, char *text,
+                                size_t size);
+/** The same of a node's shape. */
+const char *td__onnx_shape_of (TdOnnx *o, uint32_t node, char *text, size_t size);
+/** The same for Reshape of an array with the sizes `from`, which may leave sizes open. */
+const char *td__onnx_reshape_list (TdOnnx *o, const TdOnnxSize *from, int n_from,
+                                   const TdOnnxSize *sizes, int n, char *text, size_t size);
+/** One size as a number of the type, in the shape (). */
+const char *td__onnx_size_number (TdOnnx *o, const TdOnnxSize *s, TdDtype dtype, char *text,
+                                  size_t size);
+/** A size that the file must have as a number: what it follows is fixed from now on. */
+int64_t td__onnx_fixed (TdOnnx *o, const TdStep *step, uint32_t node, int axis);
+
 /** Write an operation that is several of ONNX's (onnx-recipes.c), or moves elements
  * (onnx-shapes.c).  False where it is none; *why: what of it cannot be written, or NULL. */
 bool td__onnx_recipe (TdOnnx *o, const TdStep *step, const char **why);

@@ -58,10 +58,16 @@ td__message_float (TdMessage *m, unsigned field, float value)
 }
 
 void
-td__message_bytes (TdMessage *m, unsigned field, const void *bytes, size_t n)
+td__message_begin (TdMessage *m, unsigned field, uint64_t n)
 {
   put_varint (m, field << 3 | WIRE_BYTES);
   put_varint (m, n);
+}
+
+void
+td__message_bytes (TdMessage *m, unsigned field, const void *bytes, size_t n)
+{
+  td__message_begin (m, field, n);
   put (m, bytes, n);
 }
 

@@ -17,6 +17,8 @@ typedef struct TdMessage
 void td__message_int (TdMessage *m, unsigned field, int64_t value);
 void td__message_float (TdMessage *m, unsigned field, float value);
 void td__message_bytes (TdMessage *m, unsigned field, const void *bytes, size_t n);
+/** What comes before n bytes, which the caller writes. */
+void td__message_begin (TdMessage *m, unsigned field, uint64_t n);
 void td__message_text (TdMessage *m, unsigned field, const char *text);
 /** Put a message into another, and free it. */
 void td__message_nest (TdMessage *m, unsigned field, TdMessage *inner);

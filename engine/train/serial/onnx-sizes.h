@@ -1,0 +1,118 @@
+/* Which sizes of a schedule follow the inputs' sizes.
+ *
+ * A *symbol* is a size of an input that may be another one in each call: the batch, a length.
+ * The schedule was made with one size; what the others would be is found by asking each
+ * operation's infer again, with two other sizes in place of each symbol: prime numbers, so that
+ * a size that is a sum or product of symbols and numbers is known by its values.
+ *
+ * Sizes that the code wrote as numbers - of reshape, of an array it filled - are *open*: they
+ * may be the symbol's size or a number that is the same by chance.  An open size has prime
+ * numbers of its own until an operation does not accept them; then it becomes what that
+ * operation accepts.  Where the code is compatible with both, and where a number cannot follow
+ * (get_item of one row of the batch), the symbol is *fixed*: it stays the number it was, and
+ * `why` says by which operation.  So a file never claims more than it can do.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "static/schedule.h"
+
+enum
+{
+  TD_ONNX_NUMBER = -1, /* TdOnnxDecision.symbol */
+  TD_ONNX_TIED = -2,
+  TD_ONNX_SYMBOLS = 8,
+  TD_ONNX_SAMPLES = 3 /* the size that was, and two others */
+};
+
+/** One size of a shape. */
+typedef struct TdOnnxSize
+{
+  int64_t v[TD_ONNX_SAMPLES];
+  uint64_t mask;                  /**< bit i: follows symbol i; from TD_ONNX_SYMBOLS on: open */
+  int64_t fixed, times;           /**< fixed + times * the product of the symbols in mask ... */
+  bool known;                     /**< ... if this is true */
+  int64_t outer[TD_ONNX_SYMBOLS]; /**< so many of the axis' elements come before a symbol's
+                                     next: the axis is (outer, symbol, ...); 0: not known */
+} TdOnnxSize;
+
+typedef struct TdOnnxSymbol
+{
+  char name[64];
+  int64_t v[TD_ONNX_SAMPLES];
+  uint32_t node; /**< of the input whose axis it is */
+  int axis;
+  char why[300]; /**< it is fixed; or empty */
+} TdOnnxSymbol;
+
+typedef struct TdOnnxDecision
+{
+  uint32_t node;
+  int axis;
+  int symbol;    /**< or TD_ONNX_NUMBER, or TD_ONNX_TIED */
+  int64_t times; /**< of the symbol */
+  uint32_t tied; /**< to what is decided of this node ... */
+  int tied_axis; /**< ... and axis */
+} TdOnnxDecision;
+
+typedef struct TdOnnxSizes
+{
+  const TdSchedule *s;
+  TdOnnxSymbol symbols[TD_ONNX_SYMBOLS];
+  int n_symbols;
+  TdOnnxSize (*of)[TD_MAX_DIMS]; /**< by node */
+  uint64_t *depends;             /**< by node: symbols that its numbers come from */
+  bool *is_uniform;              /**< by node: a constant all of whose numbers are one */
+  TdOnnxDecision *decided;
+  uint32_t n_decided;
+  struct
+  {
+    uint32_t node;
+    int axis;
+    int64_t v[TD_ONNX_SAMPLES];
+  } open[64 - TD_ONNX_SYMBOLS];
+  int n_open;
+  bool opens_arguments; /**< sizes of arguments that are no symbols may be those of symbols */
+  struct TdOnnxMore
+  {
+    uint32_t node;
+    int axis, symbol;
+  } * more; /**< further axes with a symbol's size */
+  uint32_t n_more;
+  bool numbers_first; /**< an operation that accepts both makes an open size a number */
+} TdOnnxSizes;
+
+/** Find the symbols of the arguments by what the option `axes` says: NULL, axis 0 of each is
+ * "batch"; else "x:0=batch,1:2=length", an argument by name or number.  named: names of the
+ * arguments, by number.  *Errors*: after td__fail, by `call`.  (onnx-axes.c) */
+TdStatus td__onnx_sizes_begin (TdOnnxSizes *sizes, const TdSchedule *s, const char *axes,
+                               const char *const *named, const char *call, const TdSite *site);
+/** The k-th prime number from 101 on: sizes that stand for symbols. */
+int64_t td__onnx_prime (int k);
+/** Find all sizes. */
+void td__onnx_sizes_find (TdOnnxSizes *sizes);
+/** Fix what a size follows: the file's nodes have it as a number.  step, what: what needs
+ * that.  */
+void td__onnx_sizes_fix (TdOnnxSizes *sizes, uint64_t mask, const TdStep *step,
+                         const char *what);
+/** A number as a size. */
+TdOnnxSize td__onnx_size (int64_t n);
+/** Are they the same for all that symbols may stand for? */
+bool td__onnx_size_same (const TdOnnxSize *a, const TdOnnxSize *b);
+/** "batch", "2*batch+1", or "" for one that has no such text. */
+const char *td__onnx_size_text (const TdOnnxSizes *sizes, const TdOnnxSize *s, char *text,
+                                size_t size);
+void td__onnx_sizes_free (TdOnnxSizes *sizes);
+
+/* onnx-size-rules.c: what infer does not know */
+/** What of a step cannot follow the symbols of its operands, and those symbols' bits in *mask;
+ * NULL: nothing. */
+const char *td__onnx_size_refuses (const TdOnnxSizes *sizes, const TdStep *step,
+                                   uint64_t *mask);
+/** Does an operation accept the sizes of sample j, as far as infer accepts more than can go
+ * out?
+ */
+bool td__onnx_size_accepts (const TdStep *step, int j, TdOnnxSize (*in)[TD_MAX_DIMS]);
+/** Sizes of reshape's result, from its attribute.  False: a symbol has no place in it; *mask.
+ */
+bool td__onnx_size_reshape (TdOnnxSizes *sizes, const TdStep *step, uint64_t *mask);
