@@ -227,6 +227,38 @@ out__of_a_batch_of_one_runs_with_others (void **state)
   td_link_free (net.root);
 }
 
+/* Sizes of an input that are the batch's by chance, or some times it, are numbers. */
+static void
+out__of_images_as_large_as_the_batch_follows_the_batch (void **state)
+{
+  TdLink *c = td_convolution_2d_new (NULL, "c", 1, 2, 4, .stride = { 2, 2 }, .pad = { 1, 1 }),
+         *l = td_linear_new (NULL, "l", 2 * 8 * 2, 3);
+  char *text;
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  fill_params (c, 3);
+  fill_params (l, 4);
+  TD_USING (keep_graph, 1)
+    for (int again = 0; again < 2; again++)
+      TD_SCOPE ("call")
+        {
+          TdVar *x = td_zeros (TD_F32, TD_SHAPE (again ? 3 : 4, 1, 16, 4)), *y;
+
+          fill (x, 5);
+          y = td_link (l, td_link (c, x));
+          if (!again)
+            assert_int_equal (td_save_onnx (&y, 1, file ("square.onnx"), .in = &x, .n_in = 1),
+                              TD_OK);
+          keep_case ("square.onnx", again, &x, 1, &y, 1);
+        }
+  text = run_onnx ("square.onnx", true);
+  assert_non_null (strstr (text, "2 runs\ninput0(batch,1,16,4) -> output0(batch,3)\n\n"));
+  free (text);
+  td_link_free (c);
+  td_link_free (l);
+}
+
 /* --- what a recurrent net carries along --- */
 
 static TdVar *
@@ -678,6 +710,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     engine_test (out__of_the_graph_that_ran_computes_the_same_with_other_batches),
     engine_test (out__of_a_batch_of_one_runs_with_others),
+    engine_test (out__of_images_as_large_as_the_batch_follows_the_batch),
     engine_test (out__of_an_lstm_follows_the_batch_and_not_the_length),
     engine_test (out__keeps_the_batch_that_an_operation_has_as_a_number),
     engine_test (out__opens_the_axes_that_are_asked_for),

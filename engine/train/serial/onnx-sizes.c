@@ -492,6 +492,19 @@ open_all (TdOnnxSizes *z, uint32_t node)
     z->of[node][d] = open_size (z, node, d);
 }
 
+/* What is open, and not what it seemed to be, makes no difference once it is a number.  False:
+ * nothing of the mask is open. */
+static bool
+close_open (TdOnnxSizes *z, uint64_t mask)
+{
+  for (int k = 0; k < z->n_open; k++)
+    if (mask >> (TD_ONNX_SYMBOLS + k) & 1)
+      decide (z, (TdOnnxDecision){ .node = z->open[k].node,
+                                   .axis = z->open[k].axis,
+                                   .symbol = TD_ONNX_NUMBER });
+  return mask >> TD_ONNX_SYMBOLS != 0;
+}
+
 /* False: something was decided, and all is to be looked at again. */
 static bool
 operation (TdOnnxSizes *z, const TdStep *step, bool *ready)
@@ -535,7 +548,7 @@ operation (TdOnnxSizes *z, const TdStep *step, bool *ready)
                : "has the size that there was as a number";
   else if (infers_both (z, step, in, out))
     take_results (z, step, in, mask, out);
-  else if (resolve (z, step, in, out))
+  else if (resolve (z, step, in, out) || close_open (z, mask))
     again = true;
   else
     what = "is possible with the size that there was alone";
@@ -543,12 +556,7 @@ operation (TdOnnxSizes *z, const TdStep *step, bool *ready)
     {
       refused = refused != 0 ? refused : mask;
       td__onnx_sizes_fix (z, refused, step, what);
-      /* What is open, and not what it seemed to be, makes no difference once it is a number. */
-      for (int k = 0; k < z->n_open; k++)
-        if (refused >> (TD_ONNX_SYMBOLS + k) & 1)
-          decide (z, (TdOnnxDecision){ .node = z->open[k].node,
-                                       .axis = z->open[k].axis,
-                                       .symbol = TD_ONNX_NUMBER });
+      close_open (z, refused);
       again = true;
     }
   free (in);

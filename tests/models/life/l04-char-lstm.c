@@ -54,6 +54,7 @@ main (int argc, char **argv)
             loss = loss == NULL ? step : td_add (loss, step);
           }
         loss = td_div_scalar (loss, (double)steps);
+        life_graph (loss);
         td_cleargrads (root);
         td_backward (loss, 0);
         td_unchain_backward (loss); /* the next iteration starts from the state, not its past */

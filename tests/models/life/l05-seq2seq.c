@@ -79,6 +79,7 @@ main (int argc, char **argv)
       {
         TdVar *loss = loss_of (&m, i, n < MOST ? n : MOST, longest);
 
+        life_graph (loss);
         td_cleargrads (m.root);
         td_backward (loss, 0);
         td_opt_update (opt);

@@ -135,6 +135,7 @@ main (int argc, char **argv)
         for (int64_t k = 0; k < life_arg ("batch_size", 4); k++)
           tree (&m, (int)life_arg ("depth", 4), &loss, &n);
         loss = td_div_scalar (loss, n);
+        life_graph (loss);
         td_cleargrads (m.root);
         td_backward (loss, 0);
         td_opt_update (opt);

@@ -9,7 +9,8 @@
  *     hash=1         print hashes of gradients and weights of every iteration
  *     save=FOLDER    write links and optimizers at the end
  *     from=I load=FOLDER  go on there
- *     export=FOLDER  write what is called there as ONNX and C, with its inputs and its results
+ *     export=FOLDER  write what is called there as ONNX and C, with its inputs and its results;
+ *                    without static=1 the graph that ran, as ONNX
  *     time=N         and say what a replay of it takes: the least of N, processor time
  *     fault=NAME     (some programs) a mistake to be found: vanishing, growth, nan, branch
  *
@@ -29,6 +30,14 @@ enum
   LIFE_LINKS = 4
 };
 
+enum
+{
+  LIFE_GIVEN = 256 /* inputs of a graph that is written */
+};
+
+static TdVar *life_given[LIFE_GIVEN];
+static int life_n_given;
+static bool life_graph_is_out;
 static bool life_doubles; /* gradients of gradients go through static functions */
 static int life_argc;
 static char **life_argv;
@@ -73,6 +82,13 @@ life_fault (const char *name)
   return text != NULL && strcmp (text, name) == 0;
 }
 
+/* Is the graph that ran to be written, in place of schedules? */
+static bool
+life_keeps_graph (void)
+{
+  return life_text ("export") != NULL && life_arg ("static", 0) == 0;
+}
+
 /* td_init, and weights that are the same in every run. */
 static void
 life_begin (int argc, char **argv)
@@ -81,6 +97,8 @@ life_begin (int argc, char **argv)
   life_argc = argc;
   life_argv = argv;
   td_set_seed ((uint64_t)life_arg ("seed", 7));
+  if (life_keeps_graph ())
+    td_config_set (keep_graph, 1);
 }
 
 /* Uniform in [0, 1), by a hash of index and seed. */
@@ -92,6 +110,15 @@ life_number (uint32_t seed, int64_t i)
   z = (z ^ z >> 15) * 0x2C1B3C6Du;
   z = (z ^ z >> 12) * 0x297A2D39u;
   return (float)((z ^ z >> 15) >> 8) * 0x1p-24f;
+}
+
+/* An input, if the graph is written. */
+static TdVar *
+life_give (TdVar *v)
+{
+  if (life_keeps_graph () && !life_graph_is_out && life_n_given < LIFE_GIVEN)
+    life_given[life_n_given++] = v;
+  return v;
 }
 
 /* An array of numbers in [-1, 1).  *Owner*: the innermost scope. */
@@ -107,7 +134,7 @@ life_array (TdShape shape, uint32_t seed)
   numbers = malloc ((size_t)n * sizeof *numbers);
   for (int64_t i = 0; numbers != NULL && i < n; i++)
     numbers[i] = 2 * life_number (seed, i) - 1;
-  v = td_tensor (TD_F32, shape, numbers);
+  v = life_give (td_tensor (TD_F32, shape, numbers));
   free (numbers);
   return v;
 }
@@ -125,7 +152,7 @@ life_ids (TdShape shape, int64_t classes, uint32_t seed)
   ids = malloc ((size_t)n * sizeof *ids);
   for (int64_t i = 0; ids != NULL && i < n; i++)
     ids[i] = (int32_t)(life_number (seed, i) * (float)classes);
-  v = td_tensor (TD_I32, shape, ids);
+  v = life_give (td_tensor (TD_I32, shape, ids));
   free (ids);
   return v;
 }
@@ -141,6 +168,32 @@ life_export_arrays (const char *path, const char *what, TdVar *const *v, int n)
       snprintf (name, sizeof name, "%s.%s%d.npy", path, what, i);
       td_save_npy (name, v[i]);
     }
+}
+
+/* The graph from these inputs to the results: FOLDER/NAME.onnx, and a line. */
+__attribute__ ((unused)) static void
+life_export_graph (const char *name, TdVar *const *in, int n_in, TdVar *const *out, int n_out)
+{
+  char path[4200], file[4300];
+
+  snprintf (path, sizeof path, "%.4000s/%s", life_text ("export"), name);
+  snprintf (file, sizeof file, "%s.onnx", path);
+  printf ("function %s\n", path);
+  td_save_onnx (out, (size_t)n_out, file, .in = in, .n_in = n_in);
+  printf ("onnx %s\n", td_error () != NULL ? td_error ()->message : "OK");
+  td_error_clear ();
+  life_export_arrays (path, "in", in, n_in);
+  life_export_arrays (path, "out", out, n_out);
+}
+
+/* What the program computed of all its inputs so far, once. */
+__attribute__ ((unused)) static void
+life_graph (TdVar *loss)
+{
+  if (!life_keeps_graph () || life_graph_is_out)
+    return;
+  life_graph_is_out = true;
+  life_export_graph ("graph", life_given, life_n_given, &loss, 1);
 }
 
 /* "replay MICROSECONDS". */
@@ -201,13 +254,27 @@ life_call (TdStaticFn fn, void *self, TdVar *const *in, int n_in, TdVar **out, i
 {
   int i = 0;
 
+  while (life_made[i].fn != NULL && life_made[i].fn != fn)
+    i++;
   if (life_arg ("static", 0) == 0)
     {
+      if (life_keeps_graph () && life_made[i].fn == NULL)
+        {
+          life_made[i].fn = fn;
+          for (int train = 0; train < 2; train++)
+            TD_USING (train, train)
+              TD_SCOPE ("export")
+                {
+                  char name[32];
+
+                  fn (self, in, n_in, out, n_out);
+                  snprintf (name, sizeof name, "graph%d-%s", i, train ? "train" : "eval");
+                  life_export_graph (name, in, n_in, out, n_out);
+                }
+        }
       fn (self, in, n_in, out, n_out);
       return;
     }
-  while (life_made[i].fn != NULL && life_made[i].fn != fn)
-    i++;
   if (life_made[i].fn == NULL)
     {
       life_made[i].fn = fn;
@@ -350,7 +417,7 @@ life_finish (void)
 {
   uint64_t n_replays = 0;
 
-  for (int i = 0; life_made[i].fn != NULL; i++)
+  for (int i = 0; life_made[i].function != NULL; i++)
     n_replays += td_static_info (life_made[i].function).n_replays;
   if (life_arg ("static", 0) != 0)
     fprintf (stderr, "%" PRIu64 " replays\n", n_replays);
