@@ -5,7 +5,8 @@
  * ... f; "u=...;" gives a name to what is used again; "|" comes before a second result. Numbers
  * have the type of a. Besides there are
  *   @name    an attribute as a number of that type, :@name as a whole number, %name as a list
- *   :3       a whole number; [0,2] a list of them, in which @name stands for an attribute
+ *   :3       a whole number; [0,2] a list of them, in which @name stands for an attribute, and
+ *            end and -end for behind the last one, and before the first
  *   $0 ^0    the shape of a result, of an input
  *   ~1       the shape of input 1 with axes of 1 around it, where it belongs to axis 1 of a
  *   #0 :#0   the size of axis 0 of a
@@ -107,6 +108,11 @@ list (Recipe *r, int64_t *to)
         to[n++] = -INT64_MAX;
         r->at += 4;
       }
+    else if (strncmp (r->at, "end", 3) == 0)
+      {
+        to[n++] = INT64_MAX;
+        r->at += 3;
+      }
     else
       to[n++] = (int64_t)number (r);
   r->at++;
@@ -176,12 +182,22 @@ scores (Recipe *r, char *to)
   td__onnx_reshape_list (r->o, NULL, 0, shape, 3, to, TEXT);
 }
 
+/* The rows of x: sequences that go on. */
+static void
+rows (Recipe *r, char *to)
+{
+  td__onnx_size_list (r->o, sizes (r, 1), 1, to, TEXT);
+}
+
 static const struct
 {
   const char *name;
   void (*make) (Recipe *r, char *to);
-} makers[]
-    = { { "causal", causal }, { "scale", scale }, { "every", every }, { "scores", scores } };
+} makers[] = { { "rows", rows },
+               { "causal", causal },
+               { "scale", scale },
+               { "every", every },
+               { "scores", scores } };
 
 /* --- reading --- */
 
@@ -374,10 +390,20 @@ expression (Recipe *r, const char *result, char *to)
             td__onnx_value (r->o, td__step_in (r->o->s, r->step, (uint32_t)(word[0] - 'a'))));
 }
 
-/* Does a row's key, "op?attribute?!attribute?#3", fit the step?  Attributes are not 0, or 0;
- * after # comes the number of inputs. */
+/* Of an lstm: are there rows of c of sequences that have ended? */
 static bool
-fits (const char *key, const TdStep *step)
+has_ended (const TdOnnx *o, const TdStep *step)
+{
+  const TdSchedule *s = o->s;
+
+  return s->nodes[td__step_in (s, step, 0)].shape.dim[0]
+         > s->nodes[td__step_in (s, step, 1)].shape.dim[0];
+}
+
+/* Does a row's key, "op?attribute?!attribute?#3", fit the step?  Attributes are not 0, or 0;
+ * after # comes the number of inputs; ended is no attribute. */
+static bool
+fits (const char *key, const TdOnnx *o, const TdStep *step)
 {
   const size_t n = strcspn (key, "?");
 
@@ -390,8 +416,9 @@ fits (const char *key, const TdStep *step)
 
       key += 1 + opposite;
       snprintf (name, sizeof name, "%.*s", (int)strcspn (key, "?"), key);
-      if (name[0] == '#' ? (int)step->n_in != name[1] - '0'
-                         : (td__export_number (step, name, 0) != 0) == opposite)
+      if (strcmp (name, "ended") == 0 ? !has_ended (o, step)
+          : name[0] == '#'            ? (int)step->n_in != name[1] - '0'
+                                      : (td__export_number (step, name, 0) != 0) == opposite)
         return false;
     }
   return true;
@@ -411,6 +438,10 @@ fits (const char *key, const TdStep *step)
   "t=Cast(b;to=I);k=Not(Equal(t,:@ignore_label));i=Where(k,t,:0);"                             \
   "e=Mul(Neg(Squeeze(GatherElements(LogSoftmax(a;axis=1),Unsqueeze(i,[1]);axis=1),[1])),"      \
   "Cast(k;to=F));"
+#define LSTM(C)                                                                                \
+  "g=Reshape(b,[0,-1,4]);n=Add(Mul(Tanh(Gather(g,:0;axis=2)),Sigmoid(Gather(g,:1;axis=2))),"   \
+  "Mul(" C ",Sigmoid(Gather(g,:2;axis=2))));"
+#define LSTM_H "Mul(Tanh(n),Sigmoid(Gather(g,:3;axis=2)))"
 #define COUNTED "Max(ReduceSum(Cast(k;to=F);keepdims=0),1)"
 
 /* The first that fits is taken. */
@@ -454,6 +485,7 @@ static const struct
     "m=ReduceMean(a;axes=C);" MOMENTS ("a", "C") "n=Div(u,Sqrt(Add(v,@eps)));" SCALED },
   { "group_normalization", "g=Reshape(a,[0,@groups,-1]);m=ReduceMean(g;axes=[2]);" MOMENTS (
                                "g", "[2]") "n=Reshape(Div(u,Sqrt(Add(v,@eps))),^0);" SCALED },
+  { "random_like?!distribution", "RandomNormalLike(a)" },
   { "rms_normalization", "Mul(Div(a,Sqrt(Add(ReduceMean(Mul(a,a);axes=[-1]),@eps))),b)" },
   { "normalize", "Div(a,Add(Sqrt(ReduceSum(Mul(a,a);axes=A)),@eps))" },
   { "bilinear?#3", "MatMul(Reshape(Mul(Unsqueeze(Flatten(a;axis=1),[2]),Unsqueeze(Flatten(b;"
@@ -461,9 +493,9 @@ static const struct
   { "bilinear?#6",
     "u=Flatten(a;axis=1);v=Flatten(b;axis=1);Add(Add(Add(MatMul(Reshape(Mul(Unsqueeze(u,[2]),"
     "Unsqueeze(v,[1])),[0,-1]),Flatten(c;axis=2)),MatMul(u,d)),MatMul(v,e)),f)" },
-  { "lstm", "g=Reshape(b,[0,-1,4]);n=Add(Mul(Tanh(Gather(g,:0;axis=2)),Sigmoid(Gather(g,:1;"
-            "axis=2))),Mul(a,Sigmoid(Gather(g,:2;axis=2))));Identity(n)|Mul(Tanh(n),Sigmoid("
-            "Gather(g,:3;axis=2)))" },
+  { "lstm?ended", "p=Slice(a,[0],!rows,[0]);" LSTM ("p") "Concat(n,Slice(a,!rows,[end],[0]);"
+                                                         "axis=0)|" LSTM_H },
+  { "lstm", LSTM ("a") "Identity(n)|" LSTM_H },
   { "scaled_dot_product_attention?#3?!causal", "MatMul(Softmax(" SCORES ";axis=2),c)" },
   { "scaled_dot_product_attention?#3", "k=!causal;u=" SCORES ";MatMul(" HIDE ",c)" },
   { "scaled_dot_product_attention?#4?!causal", "k=" SEEN ";u=" SCORES ";MatMul(" HIDE ",c)" },
@@ -508,9 +540,6 @@ refuses (const TdOnnx *o, const TdStep *step)
   for (uint32_t k = strcmp (op, "lstm") == 0 ? 2 : 1; k < step->n_out; k++)
     if (td__export_is_used (o->s, td__step_out (o->s, step, k)))
       return "whose further results are used";
-  if (strcmp (op, "lstm") == 0
-      && x->dim[0] != o->s->nodes[td__step_in (o->s, step, 1)].shape.dim[0])
-    return "of sequences that have ended";
   if (strcmp (op, "accuracy") == 0 && td__export_ints (step, "ignore_label", ignored, 1) > 0)
     return "with ignore_label";
   if (step->n_in == 4 && strcmp (op, "scaled_dot_product_attention") == 0
@@ -555,7 +584,7 @@ td__onnx_recipe (TdOnnx *o, const TdStep *step, const char **why)
 {
   *why = NULL;
   for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
-    if (fits (recipes[i].key, step))
+    if (fits (recipes[i].key, o, step))
       {
         Recipe r = { .o = o, .step = step, .at = recipes[i].text };
 
