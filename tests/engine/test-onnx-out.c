@@ -30,8 +30,7 @@ hear (const char *line, void *user)
   n_heard++;
 }
 
-/* The path of a file of this test; format of numbers.  *Owner*: static, until the next but
- * three. */
+/* The path of a file of this test.  *Owner*: static, until the next but three. */
 static const char *
 file (const char *name)
 {
@@ -495,7 +494,7 @@ own_backward (TdBackward *b)
 static void
 out__names_all_that_it_lacks_before_there_is_a_file (void **state)
 {
-  static char names[MOST_LINES][48];
+  static char names[MOST_LINES][64];
   static TdOpClass classes[MOST_LINES];
   TdVar *y;
 
