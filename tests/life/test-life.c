@@ -145,8 +145,9 @@ static_functions__are_replayed_where_that_has_sense (void **state)
   assert_non_null (at);
   while (at > said && at[-1] >= '0' && at[-1] <= '9')
     at--;
-  printf ("%s x static: %s%s%lu replays\n", strrchr (program, '/') + 1,
-          why != NULL ? "no sense: " : "", why != NULL ? why : "", strtoul (at, NULL, 10));
+  printf ("%s x static: %s%s%s%lu replays\n", strrchr (program, '/') + 1,
+          why != NULL ? "no sense: " : "", why != NULL ? why : "", why != NULL ? "; " : "",
+          strtoul (at, NULL, 10));
   if (why == NULL)
     assert_true (strtoul (at, NULL, 10) > 0);
   free (said);
