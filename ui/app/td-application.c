@@ -305,8 +305,8 @@ soften_hinting (void)
     g_object_set (settings, "gtk-xft-hintstyle", "hintslight", NULL);
 }
 
-/* Ctrl+C in the terminal, its end, or somebody who wants the app gone. Programs hear none of it,
- * so their windows end them, but for those that were let go. */
+/* Ctrl+C in the terminal, its end, or somebody who wants the app gone. Programs hear none of
+ * it, so their windows end them, but for those that were let go. */
 static gboolean
 interrupted (gpointer app)
 {
