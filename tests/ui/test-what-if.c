@@ -84,7 +84,6 @@ what_if__follows_the_slider (void **state)
 static void
 what_if__is_of_the_iteration_at_the_playhead (void **state)
 {
-  g_autofree char *first = NULL;
   open_memory ();
   gtk_range_set_value (slider (), 2);
   for (gint i = 0; i < 4; i++)
