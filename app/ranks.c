@@ -268,6 +268,8 @@ start (Launch *l)
       sigprocmask (SIG_SETMASK, &l->old_signals, NULL);
       dup2 (out[1], 1);
       dup2 (err[1], 2);
+      /* else MPI's library opens the X display to look for GPUs, and a rank dies with it */
+      setenv ("HWLOC_COMPONENTS", "-gl", 0);
       execvp (l->argv[0], l->argv);
       _exit (errno == ENOENT ? TD_EXIT_NOT_FOUND : TD_EXIT_NOT_EXECUTABLE);
     }
