@@ -28,9 +28,7 @@ static char *of_graphs;          /* the same, for the graphs that ran */
 
 /* Nothing of these goes out, and why. */
 static const char *const nothing_static[][2] = {
-  { "l04-char-lstm", "its LSTM keeps its state from call to call" },
   { "l05-seq2seq", "sentences of other lengths in each iteration" },
-  { "l06-tree-lstm", "another tree in each iteration" },
 };
 
 /* Each run of these draws other numbers. */
