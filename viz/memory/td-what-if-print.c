@@ -59,17 +59,6 @@ td_what_if_sentence (const TdWhatIf *self)
       td_format_ns (text[3], f.more_ns), td_format_ns (text[4], self->time_ns));
 }
 
-/* The time that all operations of an iteration took. */
-static guint64
-time_of (const TdIteration *iteration)
-{
-  guint64 ns = 0;
-
-  for (guint e = 0; e < td_iteration_get_n_events (iteration); e++)
-    ns += td_devices_duration (iteration, e);
-  return ns;
-}
-
 enum
 {
   MOST_ROWS = 33 /* of the slider's places */
@@ -117,7 +106,7 @@ append_measured (GString *out, const TdWhatIfForecast *f, TdIteration *measured)
   g_string_append_printf (
       out, "Measured: peak %s (predicted %s off it), %s for all operations.\n",
       td_format_bytes (text[0], p->peak_bytes), td_format_share (text[1], off, TD_HONEST_EXACT),
-      td_format_ns (text[2], time_of (measured)));
+      td_format_ns (text[2], td_devices_sum_durations (measured)));
   td_memory_profile_free (p);
 }
 
@@ -252,7 +241,7 @@ add_measured (TdJson *j, TdIteration *measured)
   td_json_begin_object (j);
   td_json_member_int (j, "iteration", td_iteration_get_number (measured));
   td_json_member_int (j, "peak_bytes", (gint64)p->peak_bytes);
-  td_json_member_int (j, "time_ns", (gint64)time_of (measured));
+  td_json_member_int (j, "time_ns", (gint64)td_devices_sum_durations (measured));
   td_json_end_object (j);
   td_memory_profile_free (p);
 }

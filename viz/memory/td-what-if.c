@@ -354,8 +354,7 @@ td_what_if_new (TdIteration *iteration, GError **error)
   find_backward (&s);
   find_children (&s);
   look_into (&s, 0);
-  for (guint e = 0; e < s.tape->n_events; e++)
-    self->time_ns += td_devices_duration (iteration, e);
+  self->time_ns = td_devices_sum_durations (iteration);
   g_array_sort (s.layers, best_first);
   self->n_layers = s.layers->len;
   self->layers = (TdWhatIfLayer *)(gpointer)g_array_free (s.layers, FALSE);

@@ -101,6 +101,16 @@ td_devices_duration (const TdIteration *iteration, guint event)
   return t->event_duration_ns[event];
 }
 
+guint64
+td_devices_sum_durations (const TdIteration *iteration)
+{
+  guint64 ns = 0;
+
+  for (guint e = 0; e < td_iteration_get_n_events (iteration); e++)
+    ns += td_devices_duration (iteration, e);
+  return ns;
+}
+
 gboolean
 td_devices_is_work (const TdIteration *iteration, guint event)
 {
