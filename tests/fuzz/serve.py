@@ -87,10 +87,12 @@ def main():
                 if i % 100 == 99 and server.predict([[1, 2, 3, 4]])[0] != 200:
                     problems.append(f"round {i}: no answer to a good one")
             until = time.monotonic() + 30
-            while server.metric("connections") != 1 and time.monotonic() < until:  # the one that asks
+            n_open = server.metric("connections")
+            while n_open != 1 and time.monotonic() < until:  # the one that asks
                 time.sleep(0.05)
-            if server.metric("connections") != 1:
-                problems.append(f"{server.metric('connections')} connections are still there")
+                n_open = server.metric("connections")
+            if n_open != 1:
+                problems.append(f"{n_open} connections are still there")
             status = server.stop()
             if status != 0:
                 problems.append(f"exit {status}: {server.said()[:2000]}")
