@@ -12,7 +12,7 @@
 
 enum
 {
-  TD_EVAL_MAX_ARRAYS = 128, /* inputs, outputs */
+  TD_EVAL_MAX_ARRAYS = 512, /* inputs, outputs */
   TD_EVAL_MAX_ATTRS = 16,
   TD_EVAL_MAX_NUMBERS = 256
 };

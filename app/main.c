@@ -76,14 +76,17 @@ print_help (void)
 static int
 command_of (char *program, int argc, char **argv)
 {
-  char *args[256];
+  char **args = malloc (((size_t)argc + 2) * sizeof *args);
+  int status;
 
-  if (argc > 250)
-    return td_usage_error (argv[0], "too many arguments");
+  if (args == NULL)
+    return TD_EXIT_USAGE;
   args[0] = program;
   memcpy (&args[1], argv, (size_t)argc * sizeof *argv);
   args[argc + 1] = NULL;
-  return td_exec_helper (program, args);
+  status = td_exec_helper (program, args);
+  free (args);
+  return status;
 }
 
 static int

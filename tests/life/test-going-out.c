@@ -4,7 +4,8 @@
  *
  *     test-going-out PROGRAM NAME=VALUE...
  *
- * ONNX runs in onnxruntime where a Python has it; C is compiled with warnings as errors.
+ * ONNX runs in onnxruntime and in onnx's reference where a Python has them; C is compiled with
+ * warnings as errors.
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
 
@@ -156,27 +157,6 @@ static const char *python;
 static void
 look_at_onnx (const char *path, const char *said)
 {
-  static const char script[]
-      = "import sys, glob, numpy, onnx, onnxruntime\n"
-        "path = sys.argv[1]\n"
-        "onnx.checker.check_model (path + '.onnx', full_check=True)\n"
-        "o = onnxruntime.SessionOptions ()\n"
-        "o.log_severity_level = 4\n"
-        "s = onnxruntime.InferenceSession (path + '.onnx', o, "
-        "providers=['CPUExecutionProvider'])\n"
-        "load = lambda what, k: numpy.load ('%s.%s%d.npy' % (path, what, k))\n"
-        "x = {i.name: load ('in', k) for k, i in enumerate (s.get_inputs ())}\n"
-        "y = s.run (None, x)\n"
-        "assert len (y) == len (glob.glob (path + '.out*.npy')), len (y)\n"
-        "for k, got in enumerate (y):\n"
-        "    want = load ('out', k)\n"
-        "    assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, "
-        "got.dtype)\n"
-        "    if sys.argv[2] == '1':\n"
-        "        assert numpy.isfinite (got).all ()\n"
-        "        continue\n"
-        "    apart = numpy.abs (got - want) - 1e-5 * (1 + numpy.abs (want))\n"
-        "    assert apart.size and apart.max () <= 0, (k, got, want)\n";
   TdTestChild child;
 
   if (strcmp (said, "OK") != 0)
@@ -184,7 +164,8 @@ look_at_onnx (const char *path, const char *said)
       check_refusal (path, "onnx", said);
       return;
     }
-  child = TD_TEST_RUN (python, "-c", script, path, draws () ? "1" : "0");
+  child = TD_TEST_RUN (python, td_test_source ("tests/support/onnx-same.py"), path,
+                       draws () ? "draws" : NULL);
   assert_child_status (child, 0);
   td_test_child_clear (&child);
 }
