@@ -42,6 +42,23 @@ def differences(a, b):
            [f"only the second: {x}" for x in sorted(b - a)]
 
 
+def untrue(name, text, manual, views, headers):
+    """What a topic of the manual says that is not so."""
+    text = re.sub(r"\n +(?=[a-z])", " ", text)  # a command in a paragraph may be two lines
+    wrong = []
+    for line in re.findall(r"^    (tapedeck .*)$|`(tapedeck[^`]*)`", text, flags=re.M):
+        words = "".join(line).split()
+        command = words[1] if len(words) > 1 else ""
+        if words[0] == "tapedeck" and command not in manual and "." not in command:
+            wrong.append(f"{name}: no such command: {' '.join(words)}")
+        for option in set(OPTION.findall(" ".join(words))) - manual.get(command, set()):
+            wrong.append(f"{name}: {command} has no {option}")
+        if "--view" in words and words[words.index("--view") + 1] not in views:
+            wrong.append(f"{name}: no such view: {' '.join(words)}")
+    return wrong + [f"{name}: no such function: {function}" for function in re.findall(r"`(td_\w+)`", text)
+                    if not re.search(rf"\b{function}\b", headers)]
+
+
 def main():
     program = sys.argv[1]
     manual = man_commands()
@@ -70,6 +87,11 @@ def main():
     page = read("data/tapedeck.1").split("Draw or print one view:")[1].split("The view\n")[0]
     report.claim("the man page lists the views that there are",
                  differences(views, set(re.findall(r"^\.BR? ([a-z-]+)", page, re.M))))
+    headers = "".join(read(path.relative_to(ROOT)) for path in sorted((ROOT / "engine").glob("public/*.h")))
+    headers += read("engine/tapedeck.h")
+    report.claim("the window's manual names commands, options, views and functions that there are",
+                 [wrong for path in sorted((ROOT / "ui/help").glob("*.md"))
+                  for wrong in untrue(path.name, path.read_text(encoding="utf-8"), manual, views, headers)])
     report.end()
 
 

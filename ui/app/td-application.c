@@ -6,6 +6,7 @@
 #include <gtksourceview/gtksource.h>
 
 #include "settings/td-keys.h"
+#include "app/td-manual-window.h"
 #include "app/td-preferences.h"
 #include "live/td-runner.h"
 #include "settings/td-settings.h"
@@ -238,7 +239,7 @@ app_help (GSimpleAction *action, GVariant *parameter, gpointer self)
 {
   TdWindow *window = get_window (self);
   if (window)
-    td_window_show_help (window);
+    td_manual_window_show (GTK_WINDOW (window), td_window_get_help_topic (window));
 }
 
 /* Which devices there are, the engine says: it is linked by the command and not by the app.

@@ -17,6 +17,7 @@ typedef struct
 {
   const char *page, *title, *about;
   const char *action; /* that shows it; NULL: it is a view of the dock, or always there */
+  const char *topic;  /* of the manual */
   HelpRow rows[8];
 } HelpPage;
 
@@ -34,51 +35,51 @@ typedef struct
 
 // clang-format off
 static const HelpPage pages[] = {
-  { "start", "Start Page", "lessons, examples, recent recordings", NULL,
+  { "start", "Start Page", "lessons, examples, recent recordings", NULL, "first-minute",
     { { "Tab <Shift>Tab", "To the next card, or the one before" }, { "Return", "Open it" } } },
-  { "debug", "Debug", "the graph, what is selected in it, and the dock", "win.show-page::debug",
+  { "debug", "Debug", "the graph, what is selected in it, and the dock", "win.show-page::debug", "first-minute",
     { { "Tab <Shift>Tab", "To the next part of the window, or the one before" } } },
-  { "TdGraphView", "Graph", "what ran: forward, backward, update", NULL,
+  { "TdGraphView", "Graph", "what ran: forward, backward, update", NULL, "stepping",
     { { "Up Down Left Right", "Along edges, and to what stands beside" },
       { "<Shift>Up <Shift>Down <Shift>Left <Shift>Right", "Move the picture" },
       { "Return", "Open or close the layer, or go to the operation" } } },
-  { "TdOutlinePage", "Outline", "layers and operations as a list", "win.toggle-outline",
+  { "TdOutlinePage", "Outline", "layers and operations as a list", "win.toggle-outline", "stepping",
     { { "Up Down", "To the row above or below" } } },
-  { "TdIterationsPage", "Iterations", "what was found in each, its memory and time", NULL,
+  { "TdIterationsPage", "Iterations", "what was found in each, its memory and time", NULL, "stepping",
     { { "Up Down", "To the iteration above or below" } } },
-  { "TdInspector", "Inspector", "values, gradient and life of what is selected", "win.toggle-inspector",
+  { "TdInspector", "Inspector", "values, gradient and life of what is selected", "win.toggle-inspector", "values",
     { { "Tab <Shift>Tab", "To the next field, or the one before" } } },
-  { "numbers", "Table of Numbers", "the elements of a tensor", NULL,
+  { "numbers", "Table of Numbers", "the elements of a tensor", NULL, "values",
     { { "Up Down Left Right", "To the element beside" },
       { "<Control>Up <Control>Down <Control>Left <Control>Right", "To the edge" },
       { "Page_Up Page_Down", "A page up or down" },
       { "Home End", "To the first or last of the row" } } },
-  { "memory", "Memory", "what is in use, what grows, and who keeps it", "win.show-page::memory",
+  { "memory", "Memory", "what is in use, what grows, and who keeps it", "win.show-page::memory", "memory",
     { { "Tab <Shift>Tab", "To the next picture, or the one before" } } },
-  { "growth", "Growth", "what grows over the iterations", NULL,
+  { "growth", "Growth", "what grows over the iterations", NULL, "memory",
     { ROWS, { "Return", "Go to the operation that made it" } } },
-  { "holders", "Holders", "who keeps what is there after the iteration", NULL,
+  { "holders", "Holders", "who keeps what is there after the iteration", NULL, "memory",
     { ROWS, { "Return", "Go to the operation that made it" } } },
-  { "gradients", "Gradients", "norms of parameters, and those that do not learn", NULL,
+  { "gradients", "Gradients", "norms of parameters, and those that do not learn", NULL, "learning",
     { { "Tab <Shift>Tab", "To the next picture, or the one before" } } },
-  { "schedule", "Schedule", "order, static functions, times, advice, buffers", NULL,
+  { "schedule", "Schedule", "order, static functions, times, advice, buffers", NULL, "static",
     { ROWS, { "Return", "Go to what the row stands for" } } },
-  { "schedule/flame", "Flame Graph", "what layers cost, in time and in bytes", "win.flame::time",
+  { "schedule/flame", "Flame Graph", "what layers cost, in time and in bytes", "win.flame::time", "static",
     { { "Left Right", "To the box beside" }, { "Up Down", "To what it is in, or what is in it" },
       { "Home End", "To the first or last box as deep" },
       { "Return", "Zoom into a layer, or go to the operation" },
       { "BackSpace Escape", "Zoom out" } } },
-  { "schedule/explain", "Explain", "why static functions ran their code", "win.explain",
+  { "schedule/explain", "Explain", "why static functions ran their code", "win.explain", "static",
     { ROWS, { "Return", "Go to the line or the operation" } } },
-  { "curves", "Curves", "what the program reported, over the iterations", NULL,
+  { "curves", "Curves", "what the program reported, over the iterations", NULL, "learning",
     { { "", "Shift and a drag: these iterations only" } } },
-  { "ranks", "Ranks", "where the ranks of one run part, and who waits for whom", NULL,
+  { "ranks", "Ranks", "where the ranks of one run part, and who waits for whom", NULL, "ranks",
     { { "Tab <Shift>Tab", "To the next picture, or the one before" } } },
-  { "compare", "Compare", "two iterations, or two recordings, call by call", "win.show-page::compare",
+  { "compare", "Compare", "two iterations, or two recordings, call by call", "win.show-page::compare", "static",
     { { "Tab <Shift>Tab", "To the next part, or the one before" } } },
-  { "iterations-strip", "Strip of Iterations", "loss and memory over the run", NULL,
+  { "iterations-strip", "Strip of Iterations", "loss and memory over the run", NULL, "stepping",
     { STRIP, { "", "Shift and a drag: these iterations only" } } },
-  { "events-strip", "Strip of Events", "the iteration at the playhead", NULL, { STRIP } },
+  { "events-strip", "Strip of Events", "the iteration at the playhead", NULL, "stepping", { STRIP } },
 };
 // clang-format on
 
@@ -109,6 +110,13 @@ td_help_find_page (GtkWidget *widget, const char *fallback)
   if (!found)
     found = find_entry (fallback);
   return found ? found->page : pages[0].page;
+}
+
+const char *
+td_help_find_topic (const char *page)
+{
+  const HelpPage *entry = find_entry (page);
+  return entry ? entry->topic : pages[0].topic;
 }
 
 /* ---- the window ---- */

@@ -1,4 +1,4 @@
-/* The shortcuts window: every key of the table, and for F1 the page on show with the keys that
+/* The shortcuts window: every key of the table, and for Ctrl+F1 the page on show with the keys that
  * are only its own, and what pages there are. SPDX-License-Identifier: MIT */
 #pragma once
 
@@ -10,6 +10,9 @@ GtkShortcutsWindow *td_help_new_window (void);
 /** Return the page that a widget is a part of; `fallback` where none is known, and that one's
  * help, if it has any; else the start page. Owner: static. */
 const char *td_help_find_page (GtkWidget *widget, const char *fallback);
+
+/** Return the topic of the manual that a page of td_help_find_page is in. Owner: static. */
+const char *td_help_find_topic (const char *page);
 
 /** Have the window tell of a page; NULL: list all keys, as it does when it is new. */
 void td_help_show_page (GtkShortcutsWindow *window, const char *page);

@@ -99,6 +99,7 @@ static const TdKey keys[] = {
   { "app.record", "Record a program", WINDOW, "<Control>n", "" },
   { "app.preferences", "Preferences", WINDOW, "<Control>comma", "" },
   { "app.help", "Help", WINDOW, "F1", "" },
+  { "win.page-keys", "Keys of the page", WINDOW, "<Control>F1", "" },
   { "win.show-help-overlay", "Keyboard shortcuts", WINDOW, "<Control>question", "" },
   { "app.quit", "Quit", WINDOW, "<Control>q", "" },
 };

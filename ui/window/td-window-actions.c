@@ -370,6 +370,7 @@ static const TdWindowAction actions[] = {
   { "cancel-recompute", td__run_cancel_recompute, TD_NEEDS_EVENTS },
   { "note", td__run_note, TD_NEEDS_EVENTS },
   { "watch", td__run_watch, TD_NEEDS_EVENTS | TD_NEEDS_SELECTION },
+  { "page-keys", td__run_page_keys, TD_NEEDS_NOTHING },
   { "lesson", td__run_lesson, TD_NEEDS_NOTHING, TRUE },
   { "lesson-next", td__run_lesson_next, TD_NEEDS_LESSON },
   { "lesson-back", td__run_lesson_back, TD_NEEDS_LESSON_BEFORE },

@@ -59,6 +59,7 @@ new_menu (void)
     { 2, "Run Static Functions D_ynamically", "win.run-dynamically" },
     { 2, "R_un Static Functions by Schedule", "win.run-statically" },
     { 3, "_Preferences", "app.preferences" },
+    { 3, "_Help", "app.help" },
     { 3, "_Keyboard Shortcuts", "win.show-help-overlay" },
     { 3, "_About Tapedeck", "app.about" },
   };

@@ -226,6 +226,8 @@ void td__run_slice (TdWindow *self, const char *parameter);
 void td__run_evaluate (TdWindow *self, const char *parameter);
 void td__run_copy_values (TdWindow *self, const char *parameter);
 void td__run_recompute (TdWindow *self, const char *parameter);
+/** The keys of the page that has the keyboard. */
+void td__run_page_keys (TdWindow *self, const char *parameter);
 void td__run_cancel_recompute (TdWindow *self, const char *parameter);
 /** Whatever comes of it is no longer for this window. */
 void td__window_forget_recompute (TdWindow *self);

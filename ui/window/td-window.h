@@ -31,8 +31,8 @@ void td_window_run (TdWindow *self, GFile *program, const char *const *args);
 /** Show the page on which a recording is prepared. */
 void td_window_show_record (TdWindow *self);
 
-/** Show what there is to know of the page that has the keyboard, and its keys. */
-void td_window_show_help (TdWindow *self);
+/** Return the topic of the manual that the page that has the keyboard is in. Owner: static. */
+const char *td_window_get_help_topic (TdWindow *self);
 
 /** Show the growing recording `tape` of the program that listens on the socket `address`. */
 void td_window_attach (TdWindow *self, GFile *tape, const char *address);
