@@ -109,6 +109,8 @@ static void
 idx__says_what_is_wrong_with_a_header (void **state)
 {
   static const uint32_t huge[3] = { 0xffffffff, 0xffffffff, 0xffffffff };
+  static const uint32_t no_rows[4] = { 0, 0xffffffff, 0xffffffff, 0xffffffff };
+  static const uint32_t giant[3] = { 60000, 65535, 65535 };
 
   (void)state;
   td_test_write_file (td_test_tmp ("text"), "hello, world", 12);
@@ -121,6 +123,10 @@ idx__says_what_is_wrong_with_a_header (void **state)
       NULL);
   assert_contains (said (TD_ERR_IO), "9 axes");
   td_idx_open (idx_file ("huge", 8, 3, huge, pixels, 12, false), NULL);
+  assert_contains (said (TD_ERR_IO), "more elements than can be counted");
+  td_idx_open (idx_file ("no-rows", 8, 4, no_rows, pixels, 0, false), NULL);
+  assert_contains (said (TD_ERR_IO), "more elements than can be counted");
+  td_idx_open (idx_file ("large", 8, 3, giant, pixels, 12, false), NULL);
   assert_contains (said (TD_ERR_IO), "more than the file can hold");
   td_test_write_file (td_test_tmp ("short"), "\0\0\x08\x03\0\0\0\x02", 8);
   td_idx_open (td_test_tmp ("short"), NULL);

@@ -45,6 +45,7 @@ read_header (Idx *idx)
   unsigned char head[4 + 4 * TD_MAX_DIMS];
   char text[200];
   const char *why;
+  bool is_empty = false;
   int64_t n = td__source_read (idx->source, head, 4, &why);
 
   if (n < 0)
@@ -72,11 +73,13 @@ read_header (Idx *idx)
       uint32_t size = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 
       idx->shape.dim[i] = (int64_t)size;
-      if (__builtin_mul_overflow (idx->bytes, (uint64_t)size, &idx->bytes))
-        idx->bytes = UINT64_MAX / 2;
-      if (idx->bytes > UINT64_MAX / 2)
-        idx->bytes = UINT64_MAX / 2;
+      /* without the zeros: rows may be too large although there are none */
+      if (__builtin_mul_overflow (idx->bytes, size > 0 ? (uint64_t)size : 1, &idx->bytes)
+          || idx->bytes > INT64_MAX)
+        return fail_idx (idx, "its header promises more elements than can be counted");
+      is_empty |= size == 0;
     }
+  idx->bytes = is_empty ? 0 : idx->bytes;
   return true;
 }
 
