@@ -208,8 +208,9 @@ typedef struct
 #define TD_CHECKPOINTER_DEFAULTS .n_retains = 2, .resume = true
 /** An extension that saves every rank's trainer, NAME.ITERATION.RANK-of-SIZE.npz in its folder,
  * once an epoch unless td_trainer_extend says otherwise.  When training begins all ranks go on
- * from the newest iteration that each of them has whole; a damaged file is named, and the next
- * older iteration taken.  Where a newer one is of another number of ranks, all get the weights,
+ * from the newest iteration that each of them has whole, to the same numbers as without a
+ * break, each rank's own persistents included; a damaged file is named, and the next older
+ * iteration taken.  Where a newer one is of another number of ranks, all get the weights,
  * optimizers and count of iterations of its rank 0, and iterators, epochs and random numbers
  * begin anew, which is said.  Where there is none, training begins.  For all ranks.  *Errors*:
  * TD_ERR_IO on all ranks where one cannot write.  *Source*:

@@ -89,16 +89,42 @@ put_line (TdLines *lines, const TdCommonArray *a)
 }
 
 TdStatus
-td__common_explain (TdComm *comm, const TdCommon *common, TdMeetKind kind, const TdSite *site)
+td__common_explain (TdComm *comm, const TdCommon *common, const char *of, TdMeetKind kind,
+                    const TdSite *site)
 {
   TdLines lines = { NULL, 0 };
   TdStatus status;
 
+  if (of != NULL)
+    td__lines_put (&lines, "%s", of);
   for (int i = 0; i < common->n; i++)
     put_line (&lines, &common->of[i]);
   status = td__explain (comm, &lines, "", kind, site);
   td__lines_clear (&lines);
   return status;
+}
+
+uint64_t
+td__common_numbers (const TdCommon *common, const TdSite *site)
+{
+  uint64_t digest = 0;
+
+  for (int i = 0; i < common->n; i++)
+    {
+      const TdVar *v = common->of[i].param->var;
+      const size_t bytes
+          = v == NULL ? 0
+                      : (size_t)td__size (&v->node->shape) * td__dtype_sizes[v->node->dtype];
+      char *numbers;
+
+      if (bytes == 0 || !v->node->device->computes)
+        continue;
+      numbers = td__xmalloc (bytes);
+      if (td__layout_download (v->node, v->buffer, numbers, TD_COPY_OP, site) == TD_OK)
+        digest = td__digest (digest, numbers, bytes);
+      free (numbers);
+    }
+  return digest;
 }
 
 /* --- shapes --- */
@@ -243,7 +269,7 @@ td_comm_bcast_link_at (TdComm *comm, TdLink *link, const TdSite *site)
   mine.digest = td__common_digest (&common, false);
   status = td__meet_digest (comm, &mine, &differs, site);
   if (status == TD_OK)
-    status = differs ? td__common_explain (comm, &common, TD_MEET_BCAST_LINK, site)
+    status = differs ? td__common_explain (comm, &common, NULL, TD_MEET_BCAST_LINK, site)
                      : td__common_bcast (comm, &common, TD_MEET_BCAST_LINK, &same, site);
   td__common_clear (&common);
   return status;

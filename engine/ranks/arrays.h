@@ -25,9 +25,12 @@ TdCommon td__common_of (TdLink *link, bool persistents);
 void td__common_clear (TdCommon *common);
 /** Of names and dtypes, and of shapes if they are to be the same, too. */
 uint64_t td__common_digest (const TdCommon *common, bool shapes);
-/** Digests differ: find the first array that does, and fail on all ranks by its name. */
-TdStatus td__common_explain (TdComm *comm, const TdCommon *common, TdMeetKind kind,
-                             const TdSite *site);
+/** Digests differ: find the first array that does, and fail on all ranks by its name; or by
+ * what the arrays are of, if that differs.  of: NULL where it needs no words. */
+TdStatus td__common_explain (TdComm *comm, const TdCommon *common, const char *of,
+                             TdMeetKind kind, const TdSite *site);
+/** Of the numbers of parameters, as they are on the host. */
+uint64_t td__common_numbers (const TdCommon *common, const TdSite *site);
 /** Give all ranks rank 0's arrays, of lists with one td__common_digest; *same: this rank had
  * those numbers of parameters already. */
 TdStatus td__common_bcast (TdComm *comm, const TdCommon *common, TdMeetKind kind, bool *same,

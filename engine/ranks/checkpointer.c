@@ -7,8 +7,9 @@
  *
  * *Source*: chainermn.create_multi_node_checkpointer.
  * SPDX-License-Identifier: MIT */
-#include "comm.h"
+#include "arrays.h"
 #include "host-memory.h"
+#include "optimizer-state.h"
 
 #include "train/loop/trainer.h"
 #include "train/serial/archive.h"
@@ -307,6 +308,39 @@ newest_of_others (const Checkpointer *c, const TdTrainer *t)
   return none;
 }
 
+/* Each has its own file of one iteration, and its parameters are the others': so are all that
+ * follow.  Files of several runs that were mixed begin with rank 0's numbers. */
+static void
+go_on_from_own (const Checkpointer *c, TdTrainer *t, int64_t iteration)
+{
+  TdUpdater *u = t->updater;
+  TdMeet mine = td__meet_of (TD_MEET_CHECKPOINT, NULL, NULL);
+  bool differs = false;
+  char path[PATH];
+
+  path_of (c, t, (Found){ iteration, c->comm->rank, c->comm->size }, path);
+  if (td__load_object (path, TD_FILE_NPZ, td__trainer_serialize, t, NULL,
+                       "td_multi_node_checkpointer_new", NULL)
+      != TD_OK)
+    td__meet_fail (&mine);
+  for (int i = 0; i < u->n_opts; i++)
+    {
+      TdLink *target = td__opt_target (u->opts[i].opt);
+      TdCommon parameters = { NULL, 0 };
+      uint64_t numbers;
+
+      if (target == NULL)
+        continue;
+      parameters = td__common_of (target, false);
+      numbers = td__common_numbers (&parameters, NULL);
+      mine.digest = td__digest (mine.digest, &numbers, sizeof numbers);
+      td__common_clear (&parameters);
+    }
+  if (td__meet_digest (c->comm, &mine, &differs, NULL) == TD_OK && !differs)
+    for (int i = 0; i < u->n_opts; i++)
+      td__opt_loaded_by_all (u->opts[i].opt);
+}
+
 static void
 checkpointer_load (void *self, TdTrainer *t)
 {
@@ -314,7 +348,6 @@ checkpointer_load (void *self, TdTrainer *t)
   TdMeet mine;
   Found others;
   int64_t newest;
-  char path[PATH];
 
   if (!c->o.resume || !td__comm_usable (c->comm, "td_multi_node_checkpointer_new", NULL))
     return;
@@ -329,15 +362,8 @@ checkpointer_load (void *self, TdTrainer *t)
       go_on_from_others (c, t, others);
       return;
     }
-  if (newest < 0)
-    return;
-  mine = td__meet_of (TD_MEET_CHECKPOINT, NULL, NULL);
-  path_of (c, t, (Found){ newest, c->comm->rank, c->comm->size }, path);
-  if (td__load_object (path, TD_FILE_NPZ, td__trainer_serialize, t, NULL,
-                       "td_multi_node_checkpointer_new", NULL)
-      != TD_OK)
-    td__meet_fail (&mine);
-  td__meet (c->comm, &mine, NULL);
+  if (newest >= 0)
+    go_on_from_own (c, t, newest);
 }
 
 static void

@@ -83,6 +83,7 @@ struct TdComm
   uint64_t *n_sent, *n_received; /**< letters, by rank */
   TdMeet mine, *all;             /**< of the last meeting; all: in the order of ranks */
   bool inert;
+  int n_optimizers;    /**< that were made over it */
   bool whole;          /**< of all ranks that were started: td_comm_new */
   bool brought;        /**< this rank's part of the call has been sent */
   bool parted;         /**< ranks are at different places: nothing can be sent any more */
@@ -109,6 +110,8 @@ void td__meet_fail (TdMeet *mine);
 TdStatus td__meet (TdComm *comm, const TdMeet *mine, const TdSite *site);
 /** The same, where another digest is no error but told by *differs. */
 TdStatus td__meet_digest (TdComm *comm, const TdMeet *mine, bool *differs, const TdSite *site);
+/** The first rank whose digest was not rank 0's, where one was not. */
+int td__meet_other (const TdComm *comm);
 /** Compare what all have said in a meeting of the transport. */
 TdStatus td__meet_compare (TdComm *comm, bool *differs, const TdSite *site);
 /** Does some rank's last TdMeet have this flag? */

@@ -86,7 +86,7 @@ td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdSite *site)
   status = td__meet_digest (comm, &mine, &differs, site);
   how.turn = comm->seq;
   if (status == TD_OK)
-    status = differs ? td__common_explain (comm, &common, TD_MEET_ALLREDUCE_GRAD, site)
+    status = differs ? td__common_explain (comm, &common, NULL, TD_MEET_ALLREDUCE_GRAD, site)
                      : td__common_mean_gradients (comm, &common, &how, true, comm->size, site);
   /* no optimizer is known here: parameters are told of as the gradients were computed with them
    */

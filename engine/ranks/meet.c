@@ -266,6 +266,16 @@ td__meet_digest (TdComm *comm, const TdMeet *mine, bool *differs, const TdSite *
   return status;
 }
 
+int
+td__meet_other (const TdComm *comm)
+{
+  int r = 1;
+
+  while (r < comm->size - 1 && comm->all[r].digest == comm->all[0].digest)
+    r++;
+  return r;
+}
+
 TdStatus
 td__meet (TdComm *comm, const TdMeet *mine, const TdSite *site)
 {
@@ -274,7 +284,9 @@ td__meet (TdComm *comm, const TdMeet *mine, const TdSite *site)
 
   if (status != TD_OK || !differs)
     return status;
-  return td__fail (TD_ERR_ARG, td__meet_name ((TdMeetKind)mine->kind), site,
-                   "rank %d of %d: in call %llu the ranks give different arguments", comm->rank,
-                   comm->size, (unsigned long long)comm->seq);
+  return td__fail (
+      TD_ERR_ARG, td__meet_name ((TdMeetKind)mine->kind), site,
+      "rank %d of %d: in call %llu the ranks give different arguments: rank %d other "
+      "ones than rank 0",
+      comm->rank, comm->size, (unsigned long long)comm->seq, td__meet_other (comm));
 }

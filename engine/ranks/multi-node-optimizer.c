@@ -9,12 +9,14 @@
 #include "host-memory.h"
 #include "overlap.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct
 {
   TdComm *comm;
+  int number;          /* among the optimizers of comm, from 1, as they were made */
   uint64_t generation; /* of the links when the list was made */
   TdCommon gradients;  /* of the target's parameters */
   TdCommon all;        /* and of its persistents: what who records is told of */
@@ -71,7 +73,7 @@ send_all (TdOpt *opt, TdMeetKind kind, bool *same, const TdSite *site)
   mine.digest = td__common_digest (&all, false);
   status = td__meet_digest (s->comm, &mine, &differs, site);
   if (status == TD_OK)
-    status = differs ? td__common_explain (s->comm, &all, kind, site)
+    status = differs ? td__common_explain (s->comm, &all, NULL, kind, site)
                      : td__common_bcast (s->comm, &all, kind, same, site);
   td__common_clear (&all);
   if (status != TD_OK)
@@ -128,12 +130,25 @@ meet_of_update (TdOpt *opt, TdStatus so_far, const TdSite *site)
       look_again (opt, s);
       mine.number = (int64_t)td__opt_settings_digest (opt);
     }
-  mine.digest = s->names; /* of shapes that are new to a rank all hear below */
+  mine.digest = td__digest (s->names, &s->number, sizeof s->number);
+  /* of shapes that are new to a rank all hear below */
   mine.flags |= s->sent != s->digest ? TD_MEET_HAS : 0;
   mine.flags |= s->overlap != NULL ? td__overlap_flags (s->overlap) : 0;
   if (s->sums_generation == td__links_generation) /* else their list is another by now */
     memcpy (mine.sums, s->sums.root, sizeof mine.sums);
   return mine;
+}
+
+/* Ranks update other optimizers, or other parameters of this one. */
+static TdStatus
+explain_update (const TdOpt *opt, const TdSite *site)
+{
+  const Shared *s = opt->shared;
+  char which[TD_LINE];
+
+  snprintf (which, sizeof which, "%s of %s (optimizer %d)", opt->cls->name,
+            td_link_name (opt->target), s->number);
+  return td__common_explain (s->comm, &s->gradients, which, TD_MEET_UPDATE, site);
 }
 
 /* Double buffering: these gradients go, and those that have come are for this update. */
@@ -214,7 +229,7 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
       status = status == TD_OK ? come : status;
     }
   if (status == TD_OK && differs)
-    status = td__common_explain (comm, &s->gradients, TD_MEET_UPDATE, site);
+    status = explain_update (opt, site);
   if (status == TD_OK && parted)
     {
       status = td__say_parted (comm, &s->all, opt, &s->sums, site);
@@ -259,6 +274,17 @@ updated (TdOpt *opt, TdStatus status, const TdSite *site)
     }
 }
 
+void
+td__opt_loaded_by_all (TdOpt *opt)
+{
+  Shared *s = opt->shared;
+
+  if (opt->share == NULL)
+    return;
+  look_again (opt, s);
+  s->sent = s->digest;
+}
+
 static const TdOptShare share = { mean_gradients, updated, shared_free };
 
 /* Can this optimizer get a communicator?  False after td__fail. */
@@ -299,6 +325,7 @@ shared_new (TdComm *comm, const TdMean *how, const TdMultiNodeOpt *o, const TdSi
   Shared *s = td__xcalloc (1, sizeof *s);
 
   s->comm = comm;
+  s->number = ++comm->n_optimizers;
   s->how = *how;
   s->doubled = o->double_buffering;
   if (s->doubled || (o->overlap && comm->size > 1))

@@ -14,6 +14,11 @@ TdStatus td__opt_kind_explain (TdComm *comm, const TdOpt *opt, TdMeetKind kind,
 /** Give all ranks rank 0's; digests are the same. */
 TdStatus td__opt_share_state (TdComm *comm, TdOpt *opt, const TdSite *site);
 
+/* multi-node-optimizer.c */
+/** All ranks have loaded the same numbers: the next update does not begin with rank 0's, which
+ * would take the persistents of the others.  Nothing for an optimizer of one rank. */
+void td__opt_loaded_by_all (TdOpt *opt);
+
 /* settings.c */
 /** Of hyperparameters, of which parameters are frozen, and of hooks; slots are up to date. */
 uint64_t td__opt_settings_digest (const TdOpt *opt);

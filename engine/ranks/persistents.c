@@ -77,7 +77,7 @@ td_comm_allreduce_persistent_at (TdComm *comm, TdLink *link, const TdSite *site)
   mine.digest = td__common_digest (&common, true);
   status = td__meet_digest (comm, &mine, &differs, site);
   if (status == TD_OK && differs)
-    status = td__common_explain (comm, &common, TD_MEET_PERSISTENTS, site);
+    status = td__common_explain (comm, &common, NULL, TD_MEET_PERSISTENTS, site);
   for (int i = 0; i < common.n && status == TD_OK; i++)
     if (persistent_of (&common, i) != NULL)
       status = mean_of (comm, persistent_of (&common, i), site);

@@ -71,8 +71,8 @@ td_synchronized_iterator_new_at (TdIter *it, TdComm *comm, const TdSite *site)
   if (status == TD_OK && differs)
     status = td__fail (TD_ERR_ARG, "td_synchronized_iterator_new", site,
                        "rank %d of %d: iterators of one length, batch size, shuffle and repeat "
-                       "expected",
-                       comm->rank, comm->size);
+                       "expected: rank %d has another one than rank 0",
+                       comm->rank, comm->size, td__meet_other (comm));
   if (status != TD_OK)
     return td__iter_inert ();
   place = place_of (it);

@@ -259,6 +259,56 @@ settings__that_come_to_the_same_are_no_difference (void **state)
   net_free (&n);
 }
 
+static TdStatus
+update_both (Net *first, Net *second)
+{
+  const TdStatus status = update (first);
+
+  return status == TD_OK ? update (second) : status;
+}
+
+/* Two models of the same names and shapes: gradients of one are never averaged with the
+ * other's. Neither is updated then, and the right order goes on. */
+static void
+optimizers__in_another_order_or_twice_are_told (void **state)
+{
+  Net one = net_new (), two = net_new ();
+
+  (void)state;
+  one.opt = td_multi_node_optimizer_new (one.opt, world);
+  two.opt = td_multi_node_optimizer_new (two.opt, world);
+  assert_int_equal (update_both (&one, &two), TD_OK);
+  for (int twice = 0; twice < 2 && n_ranks > 1; twice++)
+    {
+      const bool other = me == n_ranks - 1;
+      TdStatus status;
+      const char *message;
+      int others, roots;
+
+      if (twice) /* the first is the same on all */
+        assert_int_equal (update (&one), TD_OK);
+      status = twice ? update (other ? &one : &two) : update (other ? &two : &one);
+      assert_int_not_equal (status, TD_OK);
+      message = said (TD_ERR_STATE);
+      message = strstr (message, "it has SGD of net (optimizer ");
+      assert_non_null (message);
+      assert_int_equal (sscanf (message,
+                                "it has SGD of net (optimizer %d) where rank 0 has SGD of net "
+                                "(optimizer %d)",
+                                &others, &roots),
+                        2);
+      assert_int_equal (others - roots, twice ? -1 : 1); /* as they were made */
+      if (twice)
+        assert_int_equal (update (&two), TD_OK);
+      else
+        assert_int_equal (update_both (&one, &two), TD_OK);
+    }
+  assert_weights_same (&one);
+  assert_weights_same (&two);
+  net_free (&one);
+  net_free (&two);
+}
+
 int
 main (void)
 {
@@ -268,6 +318,7 @@ main (void)
     ranks_test (setting__of_rank_0_before_the_first_update_goes_to_all),
     ranks_test (hooks__in_another_order_or_with_another_number_are_told),
     ranks_test (settings__that_come_to_the_same_are_no_difference),
+    ranks_test (optimizers__in_another_order_or_twice_are_told),
   };
 
   return run_as_ranks (tests);
