@@ -54,7 +54,8 @@ def program_of(folder, name):
         n = 1
         for size in re.findall(r"\d+", shape):
             n *= int(size)
-        ctype = {"f32": "float", "i32": "int32_t", "i64": "int64_t"}.get(dtype, "uint8_t")
+        ctype = {"f32": "float", "f64": "double", "f16": "uint16_t", "bf16": "uint16_t", "i32": "int32_t",
+                 "i64": "int64_t"}.get(dtype, "uint8_t")
         arrays.append(f"  static {ctype} {what}[{n}];")
         arguments.append(what)
         if what.startswith("in"):

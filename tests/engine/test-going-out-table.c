@@ -6,118 +6,19 @@
  * list.
  *
  * SPDX-License-Identifier: MIT */
-#include "op-cases.h"
+#include "going-out-rows.h"
 #include "td-test.h"
 
-#include <dlfcn.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum
 {
-  MOST_ARRAYS = 9,
-  N_FORMATS = 2,
   FIRST_OPSET = 17,
   LAST_OPSET = 21
 };
-static const char *const formats[N_FORMATS] = { "c", "onnx" };
-
-/* One row of the tables, called once. */
-typedef struct
-{
-  const OpCase *c;
-  void *arrays[MOST_ARRAYS]; /* inputs, then outputs */
-  size_t bytes[MOST_ARRAYS];
-  TdDtype dtype[MOST_ARRAYS];
-  TdShape shape[MOST_ARRAYS];
-  bool random, is_open;       /* as ONNX it takes other batches */
-  char said[N_FORMATS][1024]; /* why it is refused; "": it is written */
-} Row;
-
-static Row *rows;
-static int n_rows, n_batches;
-
-/* Rows of what draws: those of the tables set the seed, which no schedule can contain. */
-static void
-call_dropout (TdVar *const *x, TdVar **y)
-{
-  TD_USING (train, true)
-    y[0] = td_dropout (x[0], 0.3);
-}
-
-static void
-call_masked_dropout (TdVar *const *x, TdVar **y)
-{
-  TdVar *mask;
-
-  TD_USING (train, true)
-    y[0] = td_dropout_with_at (x[0], 0.3, (TdDropoutOpt){ .return_mask = &mask }, NULL);
-  y[1] = mask;
-}
-
-static void
-call_gaussian (TdVar *const *x, TdVar **y)
-{
-  y[0] = td_gaussian_ (x[0], x[1], NULL);
-}
-
-static void
-call_gumbel (TdVar *const *x, TdVar **y)
-{
-  y[0] = td_gumbel_softmax_ (x[0], NULL);
-}
-
-static void
-call_arrays (TdVar *const *x, TdVar **y)
-{
-  y[0] = td_add (x[0], td_randn (TD_F32, td_shape (x[0])));
-  y[1] = td_mul (x[0], td_rand (TD_F32, td_shape (x[0])));
-}
-
-#define NUMBERS                                                                                \
-  {                                                                                            \
-    { 2, { 7, 5 } }, -2, 2                                                                     \
-  }
-static const OpCase random_cases[] = {
-  { "dropout", "", call_dropout, 1, 1, { NUMBERS } },
-  { "random_like", "mask", call_masked_dropout, 1, 2, { NUMBERS } },
-  { "gumbel_softmax", "", call_gumbel, 1, 1, { NUMBERS } },
-  { "gaussian", "", call_gaussian, 2, 1, { NUMBERS, NUMBERS } },
-  { "td_randn, td_rand", "", call_arrays, 1, 2, { NUMBERS } },
-};
-enum
-{
-  N_RANDOM = (int)(sizeof random_cases / sizeof *random_cases)
-};
-
-static void
-call_case (void *user, TdVar *const *in, int n_in, TdVar **out, int n_out)
-{
-  ((const OpCase *)user)->call (in, out);
-}
-
-static void
-keep (Row *row, int i, TdVar *v)
-{
-  row->dtype[i] = td_dtype (v);
-  row->shape[i] = td_shape (v);
-  row->bytes[i] = (size_t)td_size (v) * td_dtype_bytes (td_dtype (v));
-  row->arrays[i] = calloc (row->bytes[i] + 1, 1);
-  if (row->bytes[i] > 0)
-    assert_int_equal (td_read (v, row->arrays[i], row->bytes[i]), TD_OK);
-}
-
-/* "case12.c" in the test's folder. */
-static const char *
-file_of (const Row *row, const char *ending)
-{
-  char name[64];
-
-  snprintf (name, sizeof name, "case%d.%s", (int)(row - rows), ending);
-  return td_test_tmp (name);
-}
+static int n_batches;
 
 /* --- other batches --- */
 
@@ -169,7 +70,7 @@ call_other_batches (Row *row)
   /* The code of broadcast_to has the size as a number, which one row fits by chance. */
   if (row->said[1][0] != '\0' || row->random || strcmp (row->c->op, "broadcast_to") == 0)
     return;
-  link = td_onnx_load (file_of (row, "onnx"));
+  link = td_onnx_load (row_file (row, "onnx"));
   for (int k = 0; k < row->c->n_in && td_error () == NULL; k++)
     for (int d = 0; d < td_onnx_input (link, k).ndim; d++)
       n_open += td_onnx_input (link, k).symbol[d] != NULL;
@@ -191,12 +92,12 @@ call_other_batches (Row *row)
         for (int k = 0; k < row->c->n_out && td_error () == NULL; k++)
           {
             snprintf (ending, sizeof ending, "batch%d.out%d.npy", (int)sizes[i], k);
-            td_save_npy (file_of (row, ending), y[k]);
+            td_save_npy (row_file (row, ending), y[k]);
           }
         for (int k = 0; k < row->c->n_in && td_error () == NULL; k++)
           {
             snprintf (ending, sizeof ending, "batch%d.in%d.npy", (int)sizes[i], k);
-            td_save_npy (file_of (row, ending), x[k]);
+            td_save_npy (row_file (row, ending), x[k]);
           }
         n_batches += td_error () == NULL;
         td_error_clear ();
@@ -205,191 +106,62 @@ call_other_batches (Row *row)
   td_link_free (link);
 }
 
+/* What ONNX needs of a row: its numbers as files, and models of each opset. */
 static void
-go_out (Row *row)
+go_out_as_onnx (Row *row, TdStatic *s, TdVar *const *x, TdVar *const *y)
 {
-  const OpCase *c = row->c;
-  TdStatic *s = td_static_new_at (call_case, (void *)(uintptr_t)c, td_static_options (), NULL);
-  TdVar *x[6], *y[3] = { NULL };
+  char ending[24];
 
-  td_set_seed (7);
-  TD_SCOPE ("case")
+  if (row->run != TD_F32)
+    return;
+  for (int k = 0; k < row->c->n_in; k++)
     {
-      for (int k = 0; k < c->n_in; k++)
-        {
-          char ending[16];
-
-          keep (row, k, x[k] = op_input (c, k, TD_F32, NULL));
-          snprintf (ending, sizeof ending, "in%d.npy", k);
-          td_save_npy (file_of (row, ending), x[k]);
-        }
-      td_static_call (s, x, c->n_in, y, c->n_out);
-      for (int k = 0; k < c->n_out; k++)
-        {
-          char ending[16];
-
-          keep (row, c->n_in + k, y[k]);
-          snprintf (ending, sizeof ending, "out%d.npy", k);
-          td_save_npy (file_of (row, ending), y[k]);
-        }
-      if (td_error () != NULL)
-        fail_msg ("%s %s: %s", c->op, c->variant, td_error ()->message);
-      for (int f = 0; f < N_FORMATS; f++)
-        {
-          const TdStatus status = td_static_save (s, file_of (row, formats[f]));
-
-          assert_int_equal (status == TD_OK, td_error () == NULL);
-          if (status != TD_OK)
-            snprintf (row->said[f], sizeof row->said[f], "%s", td_error ()->message);
-          td_error_clear ();
-        }
-      for (int opset = FIRST_OPSET + 1; opset <= LAST_OPSET && row->said[1][0] == '\0'; opset++)
-        {
-          char ending[16];
-
-          snprintf (ending, sizeof ending, "%d.onnx", opset);
-          assert_int_equal (td_static_save_at (s, file_of (row, ending),
-                                               (TdStaticSaveOpt){ .opset = opset }, NULL),
-                            TD_OK);
-        }
-      call_other_batches (row);
+      snprintf (ending, sizeof ending, "in%d.npy", k);
+      td_save_npy (row_file (row, ending), x[k]);
     }
-  td_static_free (s);
+  for (int k = 0; k < row->c->n_out; k++)
+    {
+      snprintf (ending, sizeof ending, "out%d.npy", k);
+      td_save_npy (row_file (row, ending), y[k]);
+    }
+  assert_null (td_error ());
+  row_save (row, s, 1);
+  for (int opset = FIRST_OPSET + 1; opset <= LAST_OPSET && row->said[1][0] == '\0'; opset++)
+    {
+      snprintf (ending, sizeof ending, "%d.onnx", opset);
+      assert_int_equal (td_static_save_at (s, row_file (row, ending),
+                                           (TdStaticSaveOpt){ .opset = opset }, NULL),
+                        TD_OK);
+    }
+  call_other_batches (row);
 }
 
+/* C is written of every type, and run in test-going-out-types.c. */
 static int
 all_go_out (void **state)
 {
+  static const TdDtype runs[] = { TD_F32, TD_F64, TD_F16, TD_BF16 };
+
   if (td_test_setup (state) != 0)
     return -1;
-  for (const OpCaseTable *t = op_case_tables; t < op_case_tables + N_OP_CASE_TABLES; t++)
-    n_rows += *t->n_cases;
-  rows = calloc ((size_t)n_rows + N_RANDOM, sizeof *rows);
-  n_rows = 0;
-  for (; n_rows < N_RANDOM; n_rows++)
-    {
-      rows[n_rows] = (Row){ .c = &random_cases[n_rows], .random = true };
-      go_out (&rows[n_rows]);
-    }
-  for (const OpCaseTable *t = op_case_tables; t < op_case_tables + N_OP_CASE_TABLES; t++)
-    for (int k = 0; k < *t->n_cases; k++)
-      {
-        rows[n_rows].c = &t->cases[k];
-        go_out (&rows[n_rows++]);
-      }
+  rows_make (runs, 4, go_out_as_onnx);
   return 0;
 }
 
 static int
 forget (void **state)
 {
-  for (int i = 0; i < n_rows; i++)
-    for (int k = 0; k < MOST_ARRAYS; k++)
-      free (rows[i].arrays[k]);
-  free (rows);
+  rows_forget ();
   return td_test_teardown (state);
-}
-
-/* Numbers of the call, and of the file elsewhere. */
-static double
-number_at (const void *numbers, TdDtype dtype, size_t i)
-{
-  return dtype == TD_F32   ? (double)((const float *)numbers)[i]
-         : dtype == TD_F64 ? ((const double *)numbers)[i]
-         : dtype == TD_I32 ? ((const int32_t *)numbers)[i]
-         : dtype == TD_I64 ? (double)((const int64_t *)numbers)[i]
-                           : ((const uint8_t *)numbers)[i];
-}
-
-static int
-differences (const Row *row, void *const *got)
-{
-  int n = 0;
-
-  for (int k = row->c->n_in; k < row->c->n_in + row->c->n_out; k++)
-    for (size_t i = 0; i < row->bytes[k] / td_dtype_bytes (row->dtype[k]); i++)
-      {
-        const double want = number_at (row->arrays[k], row->dtype[k], i),
-                     have = number_at (got[k], row->dtype[k], i);
-
-        if (!(fabs (have - want) <= 1e-5 * (1 + fabs (want))) && !(isnan (have) && isnan (want))
-            && have != want && n++ == 0)
-          print_message ("%s %s: number %zu of output %d is %g, expected %g\n", row->c->op,
-                         row->c->variant, i, k - row->c->n_in, have, want);
-      }
-  return n > 0;
-}
-
-/* A file that has every program's call under its number, so that all are one library. */
-static void
-write_calls (const char *path)
-{
-  FILE *f = fopen (path, "w");
-
-  assert_non_null (f);
-  for (int i = 0; i < n_rows; i++)
-    if (rows[i].said[0][0] == '\0')
-      {
-        fprintf (f,
-                 "#include \"case%d.h\"\nint call%d (void *const *p);\nint call%d (void "
-                 "*const *p)\n{\n  (void)p;\n  return case%d_run (",
-                 i, i, i, i);
-        for (int k = 0; k < rows[i].c->n_in + rows[i].c->n_out; k++)
-          fprintf (f, "%sp[%d]", k > 0 ? ", " : "", k);
-        fprintf (f, ");\n}\n");
-      }
-  fclose (f);
 }
 
 static void
 c__of_every_row_computes_the_same (void **state)
 {
-  char folder[512];
-  TdTestChild child;
-  int n_wrong = 0, n_written = 0;
-  void *library;
+  static const TdDtype runs[] = { TD_F32 };
 
   (void)state;
-  snprintf (folder, sizeof folder, "%s", td_test_tmp ("."));
-  write_calls (td_test_tmp ("calls.c"));
-  child = td_test_shell ("cd '%s' && ls *.c | xargs -P 2 -n 25 cc -std=c99 -Wall -Wextra "
-                         "-Werror -O1 -fPIC -c && cc -shared -o all.so *.o -lm",
-                         folder);
-  assert_string_equal (child.err, "");
-  assert_child_status (child, 0);
-  td_test_child_clear (&child);
-  library = dlopen (td_test_tmp ("all.so"), RTLD_NOW);
-  assert_non_null (library);
-  for (int i = 0; i < n_rows; i++)
-    if (rows[i].said[0][0] == '\0')
-      {
-        void *p[MOST_ARRAYS] = { NULL };
-        int (*call) (void *const *p);
-        char name[32];
-
-        snprintf (name, sizeof name, "call%d", i);
-        *(void **)&call = dlsym (library, name);
-        assert_non_null (call);
-        for (int k = 0; k < rows[i].c->n_in + rows[i].c->n_out; k++)
-          {
-            p[k] = calloc (rows[i].bytes[k] + 1, 1);
-            if (k < rows[i].c->n_in)
-              memcpy (p[k], rows[i].arrays[k], rows[i].bytes[k]);
-          }
-        n_written++;
-        if (call (p) != 0)
-          {
-            print_message ("%s %s: an index out of range\n", rows[i].c->op, rows[i].c->variant);
-            n_wrong++;
-          }
-        n_wrong += differences (&rows[i], p);
-        for (int k = 0; k < MOST_ARRAYS; k++)
-          free (p[k]);
-      }
-  dlclose (library);
-  print_message ("%d of %d rows are written as C\n", n_written, n_rows);
-  assert_true (n_written > 0);
-  assert_int_equal (n_wrong, 0);
+  rows_agree_as_c (runs, 1, "cc -std=c99 -O1");
 }
 
 static void
@@ -461,11 +233,11 @@ onnx__of_every_row_computes_the_same (void **state)
   (void)state;
   assert_non_null (list);
   for (int i = 0; i < n_rows; i++)
-    if (rows[i].said[1][0] == '\0')
+    if (rows[i].run == TD_F32 && rows[i].said[1][0] == '\0')
       {
         char path[512];
 
-        snprintf (path, sizeof path, "%s", file_of (&rows[i], ""));
+        snprintf (path, sizeof path, "%s", row_file (&rows[i], ""));
         path[strlen (path) - 1] = '\0';
         fprintf (list, "%s\t%d\t%s %s\n", path, rows[i].random, rows[i].c->op,
                  rows[i].c->variant);
@@ -515,11 +287,13 @@ has_no_schedule (const Row *row)
   return strstr (row->said[0], " has no schedule to write") != NULL;
 }
 
-/* Is it of that operation, and of use?  Rows without a schedule are if there are no others. */
+/* Is it of that operation and format, and of use?  Rows without a schedule are if there are no
+ * others; as ONNX only those of f32 are looked at. */
 static bool
-counts (const Row *row, const char *op, bool all)
+counts (const Row *row, const char *op, int format, bool all)
 {
-  return strcmp (row->c->op, op) == 0 && (all || !has_no_schedule (row));
+  return strcmp (row->c->op, op) == 0 && (all || !has_no_schedule (row))
+         && (format == 0 || row->run == TD_F32);
 }
 
 /* "yes", or "no: why", or for which rows it is one or the other. */
@@ -531,11 +305,11 @@ tell (FILE *f, const char *op, int format)
   bool random = false, all;
 
   for (int i = 0; i < n_rows; i++)
-    n += counts (&rows[i], op, false);
+    n += counts (&rows[i], op, format, false);
   all = n == 0;
   n = 0;
   for (int i = 0; i < n_rows; i++)
-    if (counts (&rows[i], op, all))
+    if (counts (&rows[i], op, format, all))
       {
         n++;
         n_yes += rows[i].said[format][0] == '\0';
@@ -547,12 +321,14 @@ tell (FILE *f, const char *op, int format)
                        : " | no%s",
            n_yes > 0 && random && format == 1 ? ", other random numbers" : "");
   for (int i = 0; i < n_rows; i++)
-    if (counts (&rows[i], op, all) && rows[i].said[format][0] != '\0')
+    if (counts (&rows[i], op, format, all) && rows[i].said[format][0] != '\0')
       {
         reason_of (rows[i].said[format], text, sizeof text);
         if (n_yes > 0)
-          fprintf (f, "%s %s: %s", any++ > 0 ? ";" : ",",
-                   rows[i].c->variant[0] != '\0' ? rows[i].c->variant : "plain", text);
+          fprintf (f, "%s %s%s%s: %s", any++ > 0 ? ";" : ",",
+                   rows[i].c->variant[0] != '\0' ? rows[i].c->variant : "plain",
+                   rows[i].run != TD_F32 ? " of " : "",
+                   rows[i].run != TD_F32 ? td_dtype_name (rows[i].run) : "", text);
         else if (strcmp (text, op) != 0 && strcmp (text, before) != 0)
           fprintf (f, "%s %s", any++ > 0 ? ";" : ":", text);
         snprintf (before, sizeof before, "%s", text);
@@ -583,9 +359,10 @@ list__is_what_is_refused (void **state)
         "and 21 (which does not know groups of ConvTranspose). As ONNX, batch normalization in training leaves the running moments\n"
         "as they are, and dropout draws other numbers.\n"
         "\n"
-        "C is of float32 and of whole numbers: sums, comparisons and what goes element by\n"
-        "element is there of float64 too, but products, windows, normalisations, softmax and losses of float64 are refused\n"
-        "(\"matmul of f64\"), and so is everything of float16 and bfloat16.\n"
+        "C is of float32, float64, float16, bfloat16 and whole numbers. Float64 is the same within 1e-12. Float16 and bfloat16\n"
+        "are stored as `uint16_t`, computed in float and rounded where the engine rounds, so that what is written needs no\n"
+        "compiler that knows them: it is the same number, or the one beside it where the order of a sum or a function of the C\n"
+        "library decides. `tests/engine/test-going-out-types.c` runs every row in these three types.\n"
         "\n"
         "An ONNX file leaves open the axes that the option `axes` names, axis 0 of every input unless it does. A size that\n"
         "follows such an axis is computed in the file; where an operation has it as a number (one row of the batch, a split, a\n"

@@ -13,26 +13,78 @@
 
 #define P TD_C_PRINT
 
-bool
-td__c_has_type (TdDtype dtype)
-{
-  return dtype != TD_F16 && dtype != TD_BF16;
-}
-
 const char *
 td__c_type (TdDtype dtype)
 {
-  static const char *const types[]
-      = { [TD_F32] = "float",   [TD_F64] = "double", [TD_I32] = "int32_t",
-          [TD_I64] = "int64_t", [TD_U8] = "uint8_t", [TD_BOOL] = "uint8_t" };
+  static const char *const types[] = {
+    [TD_F32] = "float",   [TD_F64] = "double",  [TD_F16] = "uint16_t", [TD_BF16] = "uint16_t",
+    [TD_I32] = "int32_t", [TD_I64] = "int64_t", [TD_U8] = "uint8_t",   [TD_BOOL] = "uint8_t"
+  };
 
-  return td__c_has_type (dtype) ? types[dtype] : "";
+  return types[dtype];
+}
+
+const char *
+td__c_half (TdDtype dtype)
+{
+  return dtype == TD_F16 ? "f16" : "bf16";
+}
+
+const char *
+td__c_v (TdCOut *o, uint32_t node)
+{
+  char *name = o->names[o->n_names++ % 8];
+  const bool wide = o->in_floats && td__c_is_half ((TdDtype)o->s->nodes[node].dtype);
+
+  snprintf (name, sizeof *o->names, "%c%u", wide ? 'w' : 'v', td__c_value (o, node));
+  return name;
+}
+
+void
+td__c_begin_store (TdCOut *o, TdDtype dtype)
+{
+  if (td__c_is_half (dtype))
+    P (o, "%s_of_float ((float)(", td__c_half (dtype));
+  else
+    P (o, "(%s)(", td__c_type (dtype));
+}
+
+void
+td__c_end_store (TdCOut *o, TdDtype dtype)
+{
+  P (o, td__c_is_half (dtype) ? "))" : ")");
+}
+
+void
+td__c_begin_load (TdCOut *o, TdDtype dtype)
+{
+  if (td__c_is_half (dtype))
+    P (o, "float_of_%s (", td__c_half (dtype));
+}
+
+void
+td__c_end_load (TdCOut *o, TdDtype dtype)
+{
+  if (td__c_is_half (dtype))
+    P (o, ")");
+}
+
+void
+td__c_each (TdCOut *o, long long n)
+{
+  P (o, "  for (long i0 = 0; i0 < %lld; i0++)\n    ", n);
 }
 
 void
 td__c_number (TdCOut *o, double number, TdDtype dtype)
 {
-  if (dtype != TD_F32 && dtype != TD_F64)
+  if (td__c_is_half (dtype))
+    {
+      P (o, "%s_of_float (", td__c_half (dtype));
+      td__c_number (o, number, TD_F32);
+      P (o, ")");
+    }
+  else if (dtype != TD_F32 && dtype != TD_F64)
     P (o, "%lld", (long long)number);
   else if (isinf (number))
     P (o, "%sINFINITY", number < 0 ? "-" : "");
@@ -44,27 +96,44 @@ td__c_number (TdCOut *o, double number, TdDtype dtype)
     P (o, number < 0 ? "(%af)" : "%af", (double)(float)number);
 }
 
+/* The attribute whose name begins there; returns what comes behind. */
+static const char *
+print_attribute (TdCOut *o, const TdStep *step, const char *name, TdDtype dtype)
+{
+  char word[32];
+  size_t k = 0;
+
+  while (k + 1 < sizeof word && (isalnum ((unsigned char)name[k]) || name[k] == '_'))
+    {
+      word[k] = name[k];
+      k++;
+    }
+  word[k] = '\0';
+  td__c_number (o, td__export_number (step, word, 0), dtype);
+  return name + k;
+}
+
 void
 td__c_text (TdCOut *o, const TdStep *step, const char *text, size_t n_text, TdDtype dtype,
             long long n)
 {
-  for (const char *t = text; t < text + n_text; t++)
-    if (*t == '~')
-      P (o, "%s", dtype == TD_F32 ? "f" : "");
-    else if (*t == '#')
-      P (o, "%lld", n);
-    else if (*t == '@')
-      {
-        char name[32];
-        size_t k = 0;
+  const char *const end = text + n_text;
 
-        while (k + 1 < sizeof name && (isalnum ((unsigned char)t[1]) || t[1] == '_'))
-          name[k++] = *++t;
-        name[k] = '\0';
-        td__c_number (o, td__export_number (step, name, 0), dtype);
-      }
-    else
-      P (o, "%c", *t);
+  for (const char *t = text; t < end;)
+    {
+      const char c = *t++;
+
+      if (c == '~')
+        P (o, "%s", dtype == TD_F32 ? "f" : "");
+      else if (c == '#')
+        P (o, "%lld", n);
+      else if (c == '$' && o->half != TD_F32)
+        P (o, "round_%s ", td__c_half (o->half));
+      else if (c == '@')
+        t = print_attribute (o, step, t, dtype);
+      else if (c != '$')
+        P (o, "%c", c);
+    }
 }
 
 TdCWalk
@@ -143,7 +212,7 @@ print_place (TdCOut *o, const TdCWalk *w, int ndim)
 {
   bool any = false;
 
-  P (o, "v%u[", td__c_value (o, w->node));
+  P (o, "%s[", td__c_v (o, w->node));
   for (int d = 0; d < ndim; d++)
     if (w->stride[d] != 0)
       {
@@ -165,9 +234,13 @@ print_operands (TdCOut *o, TdCWalk *const *walks, int n, int ndim, int depth)
 {
   for (int k = 0; k < n; k++)
     {
+      const TdDtype dtype = td__c_dtype (o, walks[k]->node);
+
       indent (o, depth);
-      P (o, "const %s %c = ", td__c_type (td__c_dtype (o, walks[k]->node)), 'a' + k);
+      P (o, "const %s %c = ", td__c_is_half (dtype) ? "float" : td__c_type (dtype), 'a' + k);
+      td__c_begin_load (o, dtype);
       print_place (o, walks[k], ndim);
+      td__c_end_load (o, dtype);
       P (o, ";\n");
     }
 }
@@ -190,8 +263,8 @@ td__c_copy (TdCOut *o, const TdCLoops *loops, TdCWalk to, TdCWalk from, const ch
 void
 td__c_fill (TdCOut *o, uint32_t node, double number)
 {
-  P (o, "  for (long i0 = 0; i0 < %lld; i0++)\n    v%u[i0] = ", td__c_count (o, node),
-     td__c_value (o, node));
+  td__c_each (o, td__c_count (o, node));
+  P (o, "%s[i0] = ", td__c_v (o, node));
   td__c_number (o, number, td__c_dtype (o, node));
   P (o, ";\n");
 }
@@ -225,9 +298,11 @@ print_map (TdCOut *o, const TdStep *step, TdCWalk *in, int n_in, const char *tex
   P (o, "\n");
   indent (o, l.ndim + 2);
   print_place (o, &to, l.ndim);
-  P (o, " = (%s)(", td__c_type (dtype));
-  td__c_text (o, step, text, strlen (text), dtype, 0);
-  P (o, ");\n");
+  P (o, " = ");
+  td__c_begin_store (o, dtype);
+  td__c_text (o, step, text, strlen (text), td__c_is_half (dtype) ? TD_F32 : dtype, 0);
+  td__c_end_store (o, dtype);
+  P (o, ";\n");
   indent (o, l.ndim);
   P (o, "  }\n");
 }
@@ -279,7 +354,9 @@ by_approximate (TdCOut *o, const TdStep *step, const char *text)
   return map (o, step, half);
 }
 
-#define TANH_INNER "0.7978845608028654~ * (a + 0.044715~ * a * a * a)"
+/* The sigmoid's argument where gelu goes by tanh, and e to minus its size. */
+#define GELU_POWER "1.5957691216057308~ * a * (1 + 0.044715~ * a * a)"
+#define GELU_BELL "exp~ (-fabs~ (" GELU_POWER "))"
 
 /* a, b, c are the inputs.  The formulas, and what they make of NaN, are those of
  * compute/scalar-ops.h. */
@@ -318,14 +395,13 @@ const TdCRow td__c_maps[] = {
   { "silu", map, "a / (1 + exp~ (-a))" },
   { "silu_grad", map, "b / (1 + exp~ (-a)) * (1 + a / (1 + exp~ (a)))" },
   { "gelu", by_approximate,
-    "0.5~ * a * (1 + erf~ (0.70710678118654752~ * a))|"
-    "0.5~ * a * (1 + tanh~ (" TANH_INNER "))" },
+    "0.5~ * a * erfc~ (-0.70710678118654752~ * a)|a / (1 + exp~ (-" GELU_POWER "))" },
   { "gelu_grad", by_approximate,
-    "b * (0.5~ * (1 + erf~ (0.70710678118654752~ * a))"
+    "b * (0.5~ * erfc~ (-0.70710678118654752~ * a)"
     " + 0.39894228040143268~ * a * exp~ (-0.5~ * a * a))|"
-    "b * 0.5~ * (1 + tanh~ (" TANH_INNER ") + a * (1 - tanh~ (" TANH_INNER ") * tanh~ "
-    "(" TANH_INNER ")) * 0.7978845608028654~ * (1 + 0.134145~ * a * a))" },
-  { "swish", map_by_channel, "a / (1 + exp~ (-(a * b)))" },
+    "b * (1 / (1 + exp~ (-" GELU_POWER ")) + " GELU_BELL " / (1 + " GELU_BELL
+    ") / (1 + " GELU_BELL ") * a * 1.5957691216057308~ * (1 + 0.134145~ * a * a))" },
+  { "swish", map_by_channel, "a * $(1 / (1 + exp~ (-$(a * b))))" },
   { "prelu", map_by_channel, "a < 0 ? a * b : a" },
   { "exp", map, "exp~ (a)" },
   { "log", map, "log~ (a)" },
@@ -347,7 +423,7 @@ const TdCRow td__c_maps[] = {
   { "to_layout", map, "a" }, /* what is written is row-major throughout */
   { "broadcast_to", map, "a" },
   { "cast", cast, "a" },
-  { "linear_interpolate", map, "a * b + (1 - a) * c" },
+  { "linear_interpolate", map, "$(a * b) + $($(1 - a) * c)" },
   { "sign", map, "a > 0 ? 1 : a < 0 ? -1 : a" },
   { "clip", map, "a < @x_min ? @x_min : a > @x_max ? @x_max : a" },
   { "clip_inside", map, "a < @x_min || a > @x_max ? 0 : 1" },
@@ -357,10 +433,10 @@ const TdCRow td__c_maps[] = {
   { "greater", map, "a > b" },
   { "less_equal", map, "a <= b" },
   { "less", map, "a < b" },
-  { "absolute_error", map, "fabs~ (a - b)" },
-  { "squared_error", map, "(a - b) * (a - b)" },
-  { "squared_difference", map, "(a - b) * (a - b)" },
-  { "gaussian", map, "a + exp~ (0.5~ * b) * c" },
+  { "absolute_error", map, "fabs~ ($(a - b))" },
+  { "squared_error", map, "$(a - b) * $(a - b)" },
+  { "squared_difference", map, "$(a - b) * $(a - b)" },
+  { "gaussian", map, "a + $($(exp~ ($(0.5~ * b))) * c)" },
   { 0 },
 };
 
@@ -475,10 +551,12 @@ td__c_reduce (TdCOut *o, const TdStep *step, uint32_t mask, const char *text)
   P (o, "  }\n");
   indent (o, kept + 2);
   print_place (o, &to, kept);
-  P (o, " = (%s)(", td__c_type (td__c_dtype (o, out)));
+  P (o, " = ");
+  td__c_begin_store (o, td__c_dtype (o, out));
   text = part (text, 1, &length);
   td__c_text (o, step, text, length, TD_F64, n);
-  P (o, ");\n");
+  td__c_end_store (o, td__c_dtype (o, out));
+  P (o, ";\n");
   indent (o, kept);
   P (o, "  }\n");
 }
@@ -513,8 +591,8 @@ huber (TdCOut *o, const TdStep *step, const char *text)
   if (td__export_number (step, "reduce", 0) != 0)
     return map (o, step, text);
   td__c_reduce (o, step, 2,
-                "0|{ const double e = a - b, c = fmax (-@delta, fmin (@delta, e)); s += 0.5 * "
-                "c * (2 * e - c); }|s");
+                "0|{ const double e = $(a - b), c = fmax (-@delta, fmin (@delta, e)); s += "
+                "$($(2 * e - c) * c); }|0.5 * $(s)");
   return NULL;
 }
 
@@ -523,6 +601,8 @@ huber (TdCOut *o, const TdStep *step, const char *text)
   "0|if (at == 0 || (top == top && (a != a || a " COMPARE                                      \
   " top))) { top = a; s = (double)at; } "                                                      \
   "at++|s"
+
+#define HUBER_CLIPPED "fmax~ (-@delta, fmin~ (@delta, $(a - b)))"
 
 const TdCRow td__c_reductions[] = {
   { "sum", reduce, "0|s += a|s" },
@@ -535,12 +615,10 @@ const TdCRow td__c_reductions[] = {
     "(a - top); else if (a != a) s = a|top + log (s)" },
   { "argmax", reduce, LARGEST (">") },
   { "argmin", reduce, LARGEST ("<") },
-  { "sqrt_sum_square", reduce, "0|s += (double)a * a|sqrt (s)" },
+  { "sqrt_sum_square", reduce, "0|s += (double)a * a|sqrt ($(s))" },
   { "sum_to", reduce_to, "0|s += a|s" },
-  { "mean_squared_error", reduce, "0|{ const double e = a - b; s += e * e; }|s / #" },
-  { "mean_absolute_error", reduce, "0|s += fabs ((double)a - b)|s / #" },
-  { "huber_loss", huber,
-    "0.5~ * fmax~ (-@delta, fmin~ (@delta, a - b)) * (2 * (a - b) - fmax~ (-@delta, fmin~ "
-    "(@delta, a - b)))" },
+  { "mean_squared_error", reduce, "0|{ const double e = $(a - b); s += e * e; }|$(s) / #" },
+  { "mean_absolute_error", reduce, "0|s += fabs ((double)$(a - b))|s / #" },
+  { "huber_loss", huber, "0.5~ * $($(2 * $(a - b) - " HUBER_CLIPPED ") * " HUBER_CLIPPED ")" },
   { 0 },
 };

@@ -166,8 +166,8 @@ get_item (TdCOut *o, const TdStep *step, const char *text)
 static void
 copy_whole (TdCOut *o, uint32_t from, uint32_t to)
 {
-  P (o, "  memcpy (v%u, v%u, %lld * sizeof *v%u);\n", td__c_value (o, to),
-     td__c_value (o, from), td__c_count (o, to), td__c_value (o, to));
+  P (o, "  memcpy (%s, %s, %lld * sizeof *%s);\n", td__c_v (o, to), td__c_v (o, from),
+     td__c_count (o, to), td__c_v (o, to));
 }
 
 /* What is written into zeros, or added to a copy. */
@@ -365,7 +365,7 @@ const TdCRow td__c_moves[] = {
   { "flip", flip, NULL },
   { "get_item", get_item, NULL },
   { "get_item_grad", into_item, "=" },
-  { "scatter_add", into_item, "+=" },
+  { "scatter_add", into_item, "+=", .in_floats = true },
   { "split_axis", split, NULL },
   { "split_axis_indices", split, NULL },
   { "concat", concat, NULL },
@@ -376,6 +376,6 @@ const TdCRow td__c_moves[] = {
   { "broadcast", broadcast, NULL },
   { "tile", tile, NULL },
   { "repeat", repeat, "=" },
-  { "repeat_grad", repeat, "+=" },
+  { "repeat_grad", repeat, "+=", .in_floats = true },
   { 0 },
 };

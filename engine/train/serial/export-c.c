@@ -16,11 +16,6 @@
 
 #define P TD_C_PRINT
 
-enum
-{
-  ALIGNED = 16 /* floats */
-};
-
 /* What the file needs to know of a value. */
 typedef struct
 {
@@ -31,146 +26,6 @@ typedef struct
   bool given;        /* its numbers are there before the call */
   int64_t at;        /* of floats that share memory: where */
 } Array;
-
-/* --- steps --- */
-
-static const TdCRow *
-row_of (const TdStep *step)
-{
-  const TdCRow *const tables[]
-      = { td__c_maps, td__c_reductions, td__c_moves, td__c_calls, td__c_losses };
-
-  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-    for (const TdCRow *row = tables[i]; row->op != NULL; row++)
-      if (strcmp (row->op, step->cls->name) == 0)
-        return row;
-  return NULL;
-}
-
-static bool
-in_table (const TdCRow *row, const TdCRow *table)
-{
-  for (const TdCRow *r = table; r->op != NULL; r++)
-    if (r == row)
-      return true;
-  return false;
-}
-
-/* Why an operation cannot be written although it has a row, or NULL. */
-static const char *
-refuses (const TdCOut *o, const TdStep *step, const TdCRow *row)
-{
-  for (uint32_t k = 0; k < step->n_in + step->n_out; k++)
-    {
-      const TdDtype dtype = td__c_dtype (
-          o, k < step->n_in ? td__c_in (o, step, k) : td__c_out (o, step, k - step->n_in));
-
-      if (!td__c_has_type (dtype))
-        return dtype == TD_F16 ? "of f16" : "of bf16";
-    }
-  for (uint32_t k = 0; k < step->n_in; k++)
-    if (step->cls->writes >> k & 1)
-      {
-        const TdValue *v = td__node_value (o->s, td__c_in (o, step, k));
-
-        if (v->kind == TD_VALUE_EXTERNAL && v->index < o->s->n_arguments)
-          return "that writes to an argument";
-      }
-  if (step->accumulate)
-    return "that adds to what is there";
-  return in_table (row, td__c_calls) || in_table (row, td__c_losses)
-             ? td__c_only_floats (o, step)
-             : NULL;
-}
-
-static void
-lack (TdCOut *o, const TdStep *step, const char *why)
-{
-  char text[120];
-
-  snprintf (text, sizeof text, "%s %s", step->cls->name, why);
-  td__export_lack (&o->lacks, step, text);
-}
-
-static void
-print_op (TdCOut *o, const TdStep *step)
-{
-  const TdCRow *row;
-  const char *why;
-
-  if (step->cls->flags & TD_OP_VIEW
-      && td__c_value (o, td__c_in (o, step, 0)) == td__c_value (o, td__c_out (o, step, 0)))
-    return; /* one array */
-  row = row_of (step);
-  if (row == NULL)
-    {
-      td__export_lack (&o->lacks, step, NULL);
-      return;
-    }
-  P (o, "\n  /* %s", step->cls->name);
-  if (step->site != NULL)
-    P (o, ", %s:%d", step->site->file, step->site->line);
-  P (o, " */\n");
-  why = refuses (o, step, row);
-  if (why == NULL)
-    why = row->write (o, step, row->text);
-  if (why != NULL)
-    lack (o, step, why);
-}
-
-static void
-print_fill (TdCOut *o, const TdStep *step)
-{
-  const uint32_t y = td__c_out (o, step, 0);
-
-  if (!td__c_has_type (td__c_dtype (o, y))
-      || (step->how.origin == TD_ARRAY_RANDOM && td__c_dtype (o, y) != TD_F32))
-    {
-      td__export_lack (&o->lacks, step, "an array of a type that C does not have");
-      return;
-    }
-  P (o, "\n");
-  if (step->how.origin == TD_ARRAY_RANDOM)
-    {
-      td__c_draws (o, step);
-      P (o, "  draw (%d, random_seed, random_offset + %llu, 0, v%u, %lld);\n",
-         step->how.random_kind, (unsigned long long)step->random_at, td__c_value (o, y),
-         td__c_count (o, y));
-    }
-  else if (step->how.origin == TD_ARRAY_ARANGE)
-    P (o, "  for (long i0 = 0; i0 < %lld; i0++)\n    v%u[i0] = (%s)(%a + %a * (double)i0);\n",
-       td__c_count (o, y), td__c_value (o, y), td__c_type (td__c_dtype (o, y)), step->how.a,
-       step->how.b);
-  else
-    td__c_fill (o, y, step->how.a);
-}
-
-/* out = in, where an array from outside was changed. */
-static void
-print_copy (TdCOut *o, const TdStep *step)
-{
-  const TdValue *v = td__node_value (o->s, td__c_out (o, step, 0));
-
-  if (v->kind == TD_VALUE_EXTERNAL && v->index < o->s->n_arguments)
-    td__export_lack (&o->lacks, step, "an argument that is changed in place");
-  else
-    P (o, "\n  memcpy (v%u, v%u, %lld * sizeof *v%u);\n",
-       td__c_value (o, td__c_out (o, step, 0)), td__c_value (o, td__c_in (o, step, 0)),
-       td__c_count (o, td__c_out (o, step, 0)), td__c_value (o, td__c_out (o, step, 0)));
-}
-
-static void
-print_step (TdCOut *o, const TdStep *step)
-{
-  if (step->kind == TD_STEP_OP)
-    print_op (o, step);
-  else if (step->kind == TD_STEP_FILL)
-    print_fill (o, step);
-  else if (step->kind == TD_STEP_COPY)
-    print_copy (o, step);
-  else
-    td__export_lack_outside (&o->lacks, step);
-}
 
 /* --- what the body names --- */
 
@@ -285,52 +140,71 @@ find_arrays (TdCOut *o)
   return arrays;
 }
 
-/* Do floats share memory?  Others would share it with an array of another type. */
-static bool
-shares (const TdCOut *o, const Array *a)
+/* The memory that arrays share, each of one type of C: others would share it with an array of
+ * another type. */
+typedef struct
 {
-  return a->named && !a->given && a->argument == TD_ABSENT
-         && td__c_dtype (o, a->node) == TD_F32;
+  const char *name, *type;
+  int64_t all; /* how many numbers; -1: no arrays */
+} Memory;
+
+enum
+{
+  N_MEMORIES = 3
+};
+
+/* Which memory an array lies in; -1: in its own. */
+static int
+memory_of (const TdCOut *o, const Array *a)
+{
+  const TdDtype dtype = a->node != TD_ABSENT ? td__c_dtype (o, a->node) : TD_I32;
+
+  return !a->named || a->given || a->argument != TD_ABSENT ? -1
+         : dtype == TD_F32                                 ? 0
+         : dtype == TD_F64                                 ? 1
+         : td__c_is_half (dtype)                             ? 2
+                                                           : -1;
 }
 
-/* Each at the lowest place that nobody else has while it lives, in the order of the steps;
- * returns how many floats all are, -1
- * for no arrays. */
 static int64_t
-place_arrays (const TdCOut *o, Array *arrays, uint32_t n)
+aligned (const TdCOut *o, const Array *a)
 {
-  int64_t all = -1;
+  return (td__c_count (o, a->node) + TD_C_ALIGNED - 1) / TD_C_ALIGNED * TD_C_ALIGNED;
+}
 
+/* Each at the lowest place that nobody else has while it lives, in the order of the steps. */
+static void
+place_arrays (const TdCOut *o, Array *arrays, uint32_t n, Memory *memories)
+{
   for (uint32_t v = 0; v < n; v++)
     {
       Array *a = &arrays[v];
+      const int memory = memory_of (o, a);
       int64_t size, at = 0;
       bool moved = true;
 
-      if (!shares (o, a))
+      if (memory < 0)
         continue;
-      size = (td__c_count (o, a->node) + ALIGNED - 1) / ALIGNED * ALIGNED;
+      size = aligned (o, a);
       while (moved)
         {
           moved = false;
           for (uint32_t w = 0; w < v; w++)
             {
               const Array *b = &arrays[w];
-              const int64_t end
-                  = b->at + (td__c_count (o, b->node) + ALIGNED - 1) / ALIGNED * ALIGNED;
 
-              if (b->at >= 0 && b->from <= a->to && a->from <= b->to && b->at < at + size
-                  && at < end)
+              if (b->at >= 0 && memory_of (o, b) == memory && b->from <= a->to
+                  && a->from <= b->to && b->at < at + size && at < b->at + aligned (o, b))
                 {
-                  at = end;
+                  at = b->at + aligned (o, b);
                   moved = true;
                 }
             }
         }
       a->at = at;
-      all = at + size > all ? at + size : all;
+      memories[memory].all
+          = at + size > memories[memory].all ? at + size : memories[memory].all;
     }
-  return all;
 }
 
 /* Numbers that were there before the call: in the file, or read from the one beside it. */
@@ -352,7 +226,9 @@ print_given (TdCOut *o, uint32_t value, uint32_t node, TdExportOut *out, const T
   for (long long i = 0; i < n && !beside; i++)
     {
       P (o, i == 0 ? " = {\n  " : i % 8 == 0 ? ",\n  " : ", ");
-      if (dtype == TD_I64 && ((const int64_t *)numbers)[i] == INT64_MIN)
+      if (td__c_is_half (dtype))
+        P (o, "0x%04x", ((const uint16_t *)numbers)[i]);
+      else if (dtype == TD_I64 && ((const int64_t *)numbers)[i] == INT64_MIN)
         P (o, "INT64_MIN");
       else if (dtype == TD_I64)
         P (o, "%lld", (long long)((const int64_t *)numbers)[i]);
@@ -382,21 +258,6 @@ print_arrays (TdCOut *o, const Array *arrays, TdExportOut *out, const TdSite *si
            td__c_count (o, a->node) > 0 ? td__c_count (o, a->node) : 1);
     }
   return status;
-}
-
-/* Of f16 or bf16, and used: nothing that C has.  Notes it by its name. */
-static TdStatus
-check_types (const TdCOut *o, const Array *arrays, const TdSite *site)
-{
-  char name[300];
-
-  for (uint32_t v = 0; v < o->s->n_values; v++)
-    if (arrays[v].named && !td__c_has_type (td__c_dtype (o, arrays[v].node)))
-      return td__fail (TD_ERR_DTYPE, "td_static_save", site,
-                       "a C program does not have %s: %s is",
-                       td_dtype_name (td__c_dtype (o, arrays[v].node)),
-                       td__export_name (o->s, arrays[v].node, name, sizeof name));
-  return TD_OK;
 }
 
 /* --- the frame --- */
@@ -462,7 +323,9 @@ print_header (TdCOut *o, const char *function, const char *name, bool beside)
 {
   const TdSchedule *s = o->s;
 
-  P (o, "/* Static function %s, written by tapedeck %s; bool is uint8_t, 0 or 1.\n *\n",
+  P (o,
+     "/* Static function %s, written by tapedeck %s; bool is uint8_t, 0 or 1; f16 and bf16 are "
+     "their\n * bits, in uint16_t.\n *\n",
      function, td_version ());
   for (uint32_t i = 0; i < s->n_arguments; i++)
     if (is_first (o, i))
@@ -472,7 +335,7 @@ print_header (TdCOut *o, const char *function, const char *name, bool beside)
   for (uint32_t k = 0; k < s->n_outputs; k++)
     print_shape (o, "output", k, s->outputs[k].node);
   P (o, " *\n * One call at a time: arrays are static.  With -DWITH_BLAS products are "
-        "cblas_sgemm.  "
+        "those of cblas.  "
         "*/\n#pragma once\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern "
         "\"C\"\n{\n#endif\n\n");
   if (beside)
@@ -508,7 +371,8 @@ print_load (TdCOut *o, const Array *arrays, const char *name)
 }
 
 static void
-print_run (TdCOut *o, const Array *arrays, const char *body, const char *name, bool checks)
+print_run (TdCOut *o, const Array *arrays, const Memory *memories, const char *body,
+           const char *name, bool checks)
 {
   const TdSchedule *s = o->s;
 
@@ -520,7 +384,11 @@ print_run (TdCOut *o, const Array *arrays, const char *body, const char *name, b
       P (o, "  const %s *const v%u = input%u;\n", td__c_type (td__c_dtype (o, arrays[v].node)),
          v, arrays[v].argument);
     else if (arrays[v].named && arrays[v].at >= 0)
-      P (o, "  float *const v%u = memory + %lld;\n", v, (long long)arrays[v].at);
+      {
+        const Memory *m = &memories[memory_of (o, &arrays[v])];
+
+        P (o, "  %s *const v%u = %s + %lld;\n", m->type, v, m->name, (long long)arrays[v].at);
+      }
   for (uint32_t i = 0; i < s->n_arguments; i++)
     if (is_first (o, i) && !arrays[td__c_value (o, s->externals[i].node)].named)
       P (o, "  (void)input%u;\n", i);
@@ -572,7 +440,7 @@ print_body (TdCOut *o, const TdStaticSaveOpt *options, const TdSite *site)
   const TdSchedule *s = o->s;
 
   for (uint32_t i = 0; i < s->forward.n; i++)
-    print_step (o, &s->forward.steps[i]);
+    td__c_step (o, &s->forward.steps[i]);
   for (uint32_t k = 0; k < s->n_outputs; k++)
     P (o, "%s  memcpy (output%u, v%u, %lld * sizeof *output%u);\n", k == 0 ? "\n" : "", k,
        td__c_value (o, s->outputs[k].node), td__c_count (o, s->outputs[k].node), k);
@@ -586,9 +454,13 @@ print_program (TdCOut *o, const char *file, const char *name, const char *body, 
                bool *kernels, TdExportOut *out, const TdSite *site)
 {
   const bool beside = out->options.weights_beside;
-  const int64_t memory = place_arrays (o, arrays, o->s->n_values); /* -1: nothing has any */
+  Memory memories[N_MEMORIES] = { { "memory", "float", -1 },
+                                  { "memory_f64", "double", -1 },
+                                  { "memory_halves", "uint16_t", -1 } };
   bool checks = false;
   TdStatus status;
+
+  place_arrays (o, arrays, o->s->n_values, memories);
 
   P (o,
      "/* See %s.h.  Link with -lm; with -DWITH_BLAS also with a BLAS that has cblas.h.  With\n"
@@ -606,10 +478,16 @@ print_program (TdCOut *o, const char *file, const char *name, const char *body, 
   if (beside)
     td__export_print (&out->weights, "%s", ""); /* a file, if only an empty one */
   status = print_arrays (o, arrays, out, site);
-  if (memory >= 0)
-    P (o, "static float memory[%lld];\n", (long long)(memory > 0 ? memory : 1));
-  if (o->room > 0)
-    P (o, "static float workspace[%lld];\n", (long long)o->room);
+  for (int k = 0; k < N_MEMORIES; k++)
+    if (memories[k].all >= 0)
+      P (o, "static %s %s[%lld];\n", memories[k].type, memories[k].name,
+         (long long)(memories[k].all > 0 ? memories[k].all : 1));
+  if (o->floats > 0)
+    P (o, "static float floats[%lld];\n", (long long)o->floats);
+  if (o->room[0] > 0)
+    P (o, "static float workspace[%lld];\n", (long long)o->room[0]);
+  if (o->room[1] > 0)
+    P (o, "static double workspace_f64[%lld];\n", (long long)o->room[1]);
   if (o->draws)
     P (o,
        "static uint64_t random_seed = %lluu, random_offset = %lluu;\n\nvoid\n%s_random "
@@ -618,7 +496,7 @@ print_program (TdCOut *o, const char *file, const char *name, const char *body, 
        (unsigned long long)o->seed, (unsigned long long)o->offset, name);
   if (beside)
     print_load (o, arrays, name);
-  print_run (o, arrays, body, name, checks);
+  print_run (o, arrays, memories, body, name, checks);
   print_main (o, name, beside);
   return status;
 }
@@ -643,10 +521,8 @@ td__export_c (const TdStatic *function, const TdSchedule *s, const char *file, T
       if (body.bytes != NULL)
         find_names (body.bytes, &names);
       o.to = &out->main;
-      status = check_types (&o, arrays, site);
-      if (status == TD_OK)
-        status = print_program (&o, file, name, body.bytes != NULL ? body.bytes : "", arrays,
-                                names.kernels, out, site);
+      status = print_program (&o, file, name, body.bytes != NULL ? body.bytes : "", arrays,
+                              names.kernels, out, site);
       o.to = &out->header;
       print_header (&o, function->name, name, out->options.weights_beside);
       free (arrays);

@@ -58,7 +58,7 @@ places (const int64_t *i, const long *dims, long k, long m, int64_t *to)
 /* Softmax cross entropy of x (n, c, inner) and labels (n, inner): the mean, or each if `each`;
  * y is softmax (x).  Labels that are `ignore` count nothing; weight may be 0. */
 static void
-cross_entropy (const float *x, const int64_t *t, const float *weight, float *loss, float *y,
+cross_entropy (const float *x, const int64_t *t, float *loss, float *y, const float *weight,
                long n, long c, long inner, int64_t ignore, int normalize, int each)
 {
   double total = 0;
@@ -96,6 +96,50 @@ cross_entropy (const float *x, const int64_t *t, const float *weight, float *los
     loss[0] = (float)(total / (double)(counted > 1 ? counted : 1));
 }
 
+/* What a row of n is in the loss, if not each is one: by the labels that are not `ignore`, or
+ * by n. */
+static double
+share_of_row (const int64_t *t, long n, long inner, int64_t ignore, int normalize, int each)
+{
+  long counted = normalize ? 0 : n;
+
+  for (long i = 0; normalize && i < n * inner; i++)
+    counted += t[i] != ignore;
+  return each || counted < 1 ? 1 : 1 / (double)counted;
+}
+
+/* The gradient of cross_entropy, of its y and the loss's gradient. */
+static void
+cross_entropy_grad (const float *y, const int64_t *t, const float *gloss, float *gx,
+                    const float *weight, long n, long c, long inner, int64_t ignore,
+                    int normalize, int each)
+{
+  const double share = share_of_row (t, n, inner, ignore, normalize, each);
+
+  for (long i = 0; i < n * inner; i++)
+    {
+      const long at = i / inner * c * inner + i % inner;
+      const long label = t[i] != ignore ? within (t[i], c) : 0;
+      const float scale
+          = (float)(gloss[each ? i : 0] * share * (weight != 0 ? weight[label] : 1));
+
+      for (long k = 0; k < c; k++)
+        gx[at + k * inner]
+            = t[i] == ignore ? 0 : (y[at + k * inner] - (float)(k == label)) * scale;
+    }
+}
+
+/* What each row (n, inner) is in the loss, by the weights of c labels, if there are any. */
+static void
+cross_entropy_rows (const int64_t *t, const float *weight, float *y, long n, long c, long inner,
+                    int64_t ignore, int normalize, int each)
+{
+  const double share = share_of_row (t, n, inner, ignore, normalize, each);
+
+  for (long i = 0; i < n * inner; i++)
+    y[i] = (float)(t[i] == ignore ? 0 : share * (weight != 0 ? weight[within (t[i], c)] : 1));
+}
+
 /* The mean over labels 0 and 1 of t that are not -1, or over `by` if that is not 0, of the
  * sigmoid's cross entropy; each if `each`. */
 static void
@@ -107,17 +151,39 @@ sigmoid_entropy (const float *x, const int64_t *t, float *loss, long n, double b
   for (long i = 0; i < n; i++)
     {
       const long label = t[i] == -1 ? 0 : within (t[i], 2);
-      const float row = t[i] == -1 ? 0
-                                   : (x[i] > 0 ? x[i] : 0) - x[i] * (float)label
-                                         + log1pf (expf (-fabsf (x[i])));
+      const float row = ROUND (t[i] == -1 ? 0
+                                          : (x[i] > 0 ? x[i] : 0) - x[i] * (float)label
+                                                + log1pf (expf (-fabsf (x[i]))));
 
       total += row;
       counted += t[i] != -1;
       if (each)
         loss[i] = row;
     }
+  counted = counted > 1 ? counted : 1;
   if (!each)
-    loss[0] = (float)(total / (by != 0 ? by : counted > 1 ? (double)counted : 1));
+    loss[0] = ROUND ((float)total) / (by != 0 ? (float)by : ROUND ((float)counted));
+}
+
+/* Its gradient. */
+static void
+sigmoid_entropy_grad (const float *x, const int64_t *t, const float *gloss, float *gx, long n,
+                      double by, int each)
+{
+  long counted = 0;
+  float share;
+
+  for (long i = 0; i < n; i++)
+    counted += t[i] != -1;
+  counted = counted > 1 ? counted : 1;
+  share = ROUND (gloss[0] / (by != 0 ? (float)by : ROUND ((float)counted)));
+  for (long i = 0; i < n; i++)
+    {
+      const long label = t[i] == -1 ? 0 : within (t[i], 2);
+      const float row = ROUND (t[i] == -1 ? 0 : 1 / (1 + expf (-x[i])) - (float)label);
+
+      gx[i] = row * (each ? gloss[i] : share);
+    }
 }
 
 /* max (1 + s x, 0), squared if `squared`, s = -1 at the label of a row of x (n, c), else 1: the
@@ -130,14 +196,15 @@ hinge (const float *x, const int64_t *t, float *loss, long n, long c, int square
   for (long i = 0; i < n * c; i++)
     {
       const float s = i % c == within (t[i / c], c) ? -x[i] : x[i];
-      const float high = 1 + s > 0 ? 1 + s : 0, row = squared ? high * high : high;
+      const float high = 1 + s > 0 ? ROUND (1 + s) : 0;
+      const float row = squared ? ROUND (high * high) : high;
 
       total += row;
       if (each)
         loss[i] = row;
     }
   if (!each)
-    loss[0] = (float)(total / (double)(n > 0 ? n : 1));
+    loss[0] = ROUND ((float)total) / (float)(n > 0 ? n : 1);
 }
 
 /* The share of the rows of x (n, c, inner), but those with label `ignore` if `ignores`, whose
@@ -174,5 +241,5 @@ binary_share (const float *x, const int64_t *t, float *y, long n)
       right += t[i] != -1 && (x[i] >= 0) == within (t[i], 2);
       counted += t[i] != -1;
     }
-  y[0] = (float)right / (float)(counted > 0 ? counted : 1);
+  y[0] = ROUND ((float)right) / ROUND ((float)(counted > 0 ? counted : 1));
 }

@@ -71,24 +71,13 @@ linear (const float *x, const float *w, const float *b, float *y, long rows, lon
   gemm (0, 1, rows, n_out, n_in, x, w, b != 0, y);
 }
 
-/* y (n, c) = sum over pairs of e1 (n, p), e2 (n, q) by w (p q, c) + e1 v1 + e2 v2 + b; v1 may
- * be 0; room for n p q numbers. */
+/* The product of each number of a (n, p) with each of b (n, q): y (n, p, q). */
 static void
-bilinear (const float *const *in, float *y, long n, long p, long q, long c, float *room)
+products_of_pairs (const float *a, const float *b, float *y, long n, long p, long q)
 {
   for (long i = 0; i < n; i++)
-    {
-      for (long k = 0; k < p * q; k++)
-        room[i * p * q + k] = in[0][i * p + k / q] * in[1][i * q + k % q];
-      for (long k = 0; k < c; k++)
-        y[i * c + k] = in[5] != 0 ? in[5][k] : 0;
-    }
-  gemm (0, 0, n, c, p * q, room, in[2], 1, y);
-  if (in[3] != 0)
-    {
-      gemm (0, 0, n, c, p, in[0], in[3], 1, y);
-      gemm (0, 0, n, c, q, in[1], in[4], 1, y);
-    }
+    for (long k = 0; k < p * q; k++)
+      y[i * p * q + k] = ROUND (a[i * p + k / q] * b[i * q + k % q]);
 }
 
 /* Attention: y (batch, n_q, d_v) = softmax (scale q k') v, log_sum (batch, n_q).  Query i sees
@@ -120,8 +109,51 @@ attention (const float *const *in, float *y, float *log_sum, const long *n, floa
             }
           for (long j = 0; j < n[2] && sum != 0; j++)
             row[j] /= sum;
-          log_sum[b * n[1] + i] = top + logf (sum);
+          log_sum[b * n[1] + i] = sum != 0 ? top + logf (sum) : INFINITY;
         }
       gemm (0, 0, n[1], n[4], n[2], room, in[2] + b * n[2] * n[4], 0, y + b * n[1] * n[4]);
+    }
+}
+
+/* Its gradients, those of q, k and v; in: q, k, v, the gradient of y, y, log_sum and the mask
+ * or 0; room for twice n_q n_k. */
+static void
+attention_grad (const float *const *in, float *gq, float *gk, float *gv, const long *n,
+                float scale, int causal, float *room)
+{
+  float *slopes = room + n[1] * n[2];
+
+  for (long b = 0; b < n[0]; b++)
+    {
+      const float *q = in[0] + b * n[1] * n[3], *k = in[1] + b * n[2] * n[3],
+                  *v = in[2] + b * n[2] * n[4], *gy = in[3] + b * n[1] * n[4],
+                  *y = in[4] + b * n[1] * n[4];
+
+      gemm (0, 1, n[1], n[2], n[3], q, k, 0, room);
+      gemm (0, 1, n[1], n[2], n[4], gy, v, 0, slopes);
+      for (long i = 0; i < n[1]; i++)
+        {
+          const float *seen = in[6] != 0 ? in[6] + (b / n[5] * n[1] + i) * n[2] : 0;
+          float *row = room + i * n[2];
+
+          for (long j = 0; j < n[2]; j++)
+            {
+              const int hidden = (causal && j > i + n[2] - n[1]) || (seen != 0 && seen[j] == 0);
+
+              row[j] = hidden ? 0 : expf (scale * row[j] - in[5][b * n[1] + i]);
+            }
+        }
+      gemm (1, 0, n[2], n[4], n[1], room, gy, 0, gv + b * n[2] * n[4]);
+      for (long i = 0; i < n[1]; i++)
+        {
+          double sum = 0;
+
+          for (long j = 0; j < n[4]; j++)
+            sum += y[i * n[4] + j] * gy[i * n[4] + j];
+          for (long j = 0; j < n[2]; j++)
+            room[i * n[2] + j] *= (slopes[i * n[2] + j] - (float)sum) * scale;
+        }
+      gemm (0, 0, n[1], n[3], n[2], room, k, 0, gq + b * n[1] * n[3]);
+      gemm (1, 0, n[2], n[3], n[1], room, q, 0, gk + b * n[2] * n[3]);
     }
 }

@@ -30,30 +30,31 @@ philox (uint64_t counter, uint64_t seed, uint32_t out[4])
 }
 
 /* n numbers from a place of the stream: kind 0 uniform, 1 normal, 2 the mask of dropout, 0 with
- * probability p, else 1 / (1 - p). */
+ * probability p, else 1 / (1 - p).  Of the bits a float takes 24. */
 static void
 draw (int kind, uint64_t seed, uint64_t counter, double p, float *y, long n)
 {
   const double turn = 6.283185307179586477 * 2.3283064365386963e-10;
+  const int all = sizeof *y > 4;
   uint32_t bits[4] = { 0 };
 
   for (long i = 0; i < n; i++)
     {
+      double u;
+
       if (i % 4 == 0)
         philox (counter + (uint64_t)i / 4, seed, bits);
+      u = (double)(all ? bits[i % 4] : bits[i % 4] & 0xFFFFFF00u) * 2.3283064365386963e-10;
       if (kind == 1)
         {
           const uint32_t *pair = bits + i % 4 / 2 * 2;
           const double r = sqrt (-2 * log (((double)pair[0] + 0.5) * 2.3283064365386963e-10));
           const double angle = turn * (double)pair[1];
 
-          y[i] = (float)(r * (i % 2 == 0 ? cos (angle) : sin (angle)));
+          u = r * (i % 2 == 0 ? cos (angle) : sin (angle));
         }
       else if (kind == 2)
-        y[i] = (int32_t)(bits[i % 4] >> 8) >= (int32_t)ceil (p * 16777216)
-                   ? (float)(1 / (1 - p))
-                   : 0;
-      else
-        y[i] = (float)(bits[i % 4] >> 8) * 5.9604644775390625e-8f;
+        u = u >= p ? 1 / (1 - p) : 0;
+      y[i] = ROUND ((float)u);
     }
 }

@@ -44,25 +44,6 @@ softmax_grad (const float *y, const float *gy, float *gx, long outer, long n, lo
       }
 }
 
-/* Sums so far over the middle axis of (outer, n, inner), from its end if reverse. */
-static void
-cumulative_sum (const float *x, float *y, long outer, long n, long inner, int reverse)
-{
-  for (long o = 0; o < outer; o++)
-    for (long i = 0; i < inner; i++)
-      {
-        double sum = 0;
-
-        for (long k = 0; k < n; k++)
-          {
-            const long at = (o * n + (reverse ? n - 1 - k : k)) * inner + i;
-
-            sum += x[at];
-            y[at] = (float)sum;
-          }
-      }
-}
-
 /* x / (|x| + eps), |x| over the middle axis of (outer, n, inner). */
 static void
 unit_length (const float *x, float *y, long outer, long n, long inner, float eps)
@@ -71,12 +52,46 @@ unit_length (const float *x, float *y, long outer, long n, long inner, float eps
     for (long i = 0; i < inner; i++)
       {
         double sum = 0;
+        float length;
 
         for (long k = 0; k < n; k++)
           sum += (double)x[(o * n + k) * inner + i] * x[(o * n + k) * inner + i];
+        length = ROUND (ROUND (sqrtf (ROUND ((float)sum))) + eps);
         for (long k = 0; k < n; k++)
-          y[(o * n + k) * inner + i] = x[(o * n + k) * inner + i] / ((float)sqrt (sum) + eps);
+          y[(o * n + k) * inner + i] = x[(o * n + k) * inner + i] / length;
       }
+}
+
+/* The place of number i of an array of these sizes in one that has only some of its axes: the
+ * others have stride 0. */
+static long
+place_of_kept (long i, int ndim, const long *dim, const long *stride)
+{
+  long at = 0;
+
+  for (int d = ndim - 1; d >= 0; d--)
+    {
+      at += i % dim[d] * stride[d];
+      i /= dim[d];
+    }
+  return at;
+}
+
+/* unit_length over axes that have others between them; room for the `kept` lengths. */
+static void
+unit_length_apart (const float *x, float *y, long n, int ndim, const long *dim,
+                   const long *stride, long kept, double *room, float eps)
+{
+  for (long k = 0; k < kept; k++)
+    room[k] = 0;
+  for (long i = 0; i < n; i++)
+    room[place_of_kept (i, ndim, dim, stride)] += (double)x[i] * x[i];
+  for (long i = 0; i < n; i++)
+    {
+      const float sum = ROUND ((float)room[place_of_kept (i, ndim, dim, stride)]);
+
+      y[i] = x[i] / ROUND (ROUND (sqrtf (sum)) + eps);
+    }
 }
 
 /* n numbers, or their squares, less `at`, added to eight sums, so that several are added at
@@ -141,14 +156,44 @@ batch_normalize (const float *x, const float *gamma, const float *beta, float *r
     }
 }
 
+/* Its gradients: gx, ggamma and gbeta of gy, of the same sizes. */
+static void
+batch_normalize_grad (const float *x, const float *gamma, const float *gy, const float *mean,
+                      const float *inv_std, float *gx, float *ggamma, float *gbeta, long n,
+                      long c, long inner)
+{
+  for (long k = 0; k < c; k++)
+    {
+      const double m = (double)(n * inner);
+      const float at = mean[k], by = inv_std[k];
+      double slope = 0, shift = 0;
+
+      for (long i = 0; i < n; i++)
+        for (long j = (i * c + k) * inner; j < (i * c + k + 1) * inner; j++)
+          {
+            shift += gy[j];
+            slope += (double)gy[j] * ((x[j] - at) * by);
+          }
+      ggamma[k] = (float)slope;
+      gbeta[k] = (float)shift;
+      for (long i = 0; i < n; i++)
+        {
+          const float a = (float)(slope / m), b = (float)(shift / m), scale = gamma[k] * by;
+
+          for (long j = (i * c + k) * inner; j < (i * c + k + 1) * inner; j++)
+            gx[j] = scale * (gy[j] - (x[j] - at) * by * a - b);
+        }
+    }
+}
+
 /* x (n, c, inner) by moments that are given. */
 static void
 fixed_normalize (const float *x, const float *gamma, const float *beta, const float *mean,
-                 const float *var, float *y, long n, long c, long inner, float eps)
+                 const float *var, float *y, long n, long c, long inner, double eps)
 {
   for (long i = 0; i < n * c; i++)
     {
-      const float scale = gamma[i % c] / sqrtf (var[i % c] + eps), at = mean[i % c],
+      const float scale = (float)(gamma[i % c] / sqrt (var[i % c] + eps)), at = mean[i % c],
                   to = beta[i % c];
 
       for (long j = 0; j < inner; j++)
@@ -190,6 +235,49 @@ row_normalize (const float *x, const float *gamma, const float *beta, float *y, 
     }
 }
 
+/* Its gradients: gx of gy, and those of gamma and beta, the last not where mean is 0; room for
+ * both of these. */
+static void
+row_normalize_grad (const float *x, const float *gamma, const float *gy, const float *mean,
+                    const float *inv, float *gx, float *ggamma, float *gbeta, const long *n,
+                    double *room)
+{
+  const long size = n[2] * n[3], channels = n[1] * n[2];
+
+  for (long c = 0; c < 2 * channels; c++)
+    room[c] = 0;
+  for (long r = 0; r < n[0] * n[1]; r++)
+    {
+      const float *a = x + r * size, *g = gy + r * size;
+      const float at = mean != 0 ? mean[r] : 0, by = inv[r];
+      double *slopes = room + r % n[1] * n[2], sum = 0, shift = 0;
+      const float *scale = gamma + r % n[1] * n[2];
+      float p, q;
+
+      for (long j = 0; j < size; j++)
+        {
+          const long c = n[3] == 1 ? j : j / n[3];
+          const float h = (a[j] - at) * by, s = g[j] * scale[c];
+
+          sum += s * h;
+          shift += s;
+          slopes[c] += g[j] * h;
+          slopes[channels + c] += g[j];
+        }
+      p = (float)(sum / (double)size);
+      q = mean != 0 ? (float)(shift / (double)size) : 0;
+      for (long j = 0; j < size; j++)
+        gx[r * size + j]
+            = by * (g[j] * scale[n[3] == 1 ? j : j / n[3]] - q - (a[j] - at) * by * p);
+    }
+  for (long c = 0; c < channels; c++)
+    {
+      ggamma[c] = (float)room[c];
+      if (gbeta != 0)
+        gbeta[c] = (float)room[channels + c];
+    }
+}
+
 /* y[:, c] = the sum of x[:, c - half .. c + half] of x (n, channels, inner), or, if squared, of
  * their squares. */
 static void
@@ -205,7 +293,7 @@ channel_window (const float *x, float *y, long n, long channels, long inner, lon
         {
           const float v = x[i + k * inner];
 
-          sum += squared ? v * v : v;
+          sum = ROUND (sum + (squared ? ROUND (v * v) : v));
         }
       y[i] = sum;
     }
@@ -223,5 +311,26 @@ lstm (const float *c, const float *x, float *c_next, float *h, long rows, long n
 
       c_next[i] = tanhf (g[0]) / (1 + expf (-g[1])) + c[i] / (1 + expf (-g[2]));
       h[i] = tanhf (c_next[i]) / (1 + expf (-g[3]));
+    }
+}
+
+/* Its gradients, of c and x: (n, u) and (n, 4 u); gc and gh are those of c_next and h. */
+static void
+lstm_grad (const float *c, const float *x, const float *c_next, const float *gc,
+           const float *gh, float *gc_prev, float *gx, long rows, long n, long u)
+{
+  (void)rows;
+  for (long k = 0; k < n * u; k++)
+    {
+      const float *g = x + 4 * k;
+      const float a = tanhf (g[0]), i = 1 / (1 + expf (-g[1])), f = 1 / (1 + expf (-g[2])),
+                  o = 1 / (1 + expf (-g[3])), h = tanhf (c_next[k]);
+      const float s = gc[k] + gh[k] * o * (1 - h * h);
+
+      gc_prev[k] = s * f;
+      gx[4 * k] = s * i * (1 - a * a);
+      gx[4 * k + 1] = s * a * i * (1 - i);
+      gx[4 * k + 2] = s * c[k] * f * (1 - f);
+      gx[4 * k + 3] = gh[k] * h * o * (1 - o);
     }
 }

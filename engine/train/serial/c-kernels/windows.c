@@ -350,6 +350,25 @@ adaptive_pooling (const float *x, float *y, long planes, const long *n, const lo
     }
 }
 
+/* Its gradient, of gy: a share of each to all of its window. */
+static void
+adaptive_pooling_grad (const float *gy, float *gx, long planes, const long *n, const long *m)
+{
+  memset (gx, 0, (size_t)(planes * n[0] * n[1]) * sizeof *gx);
+  for (long o = 0; o < planes * m[0] * m[1]; o++)
+    {
+      float *image = gx + o / (m[0] * m[1]) * n[0] * n[1];
+      const long i = o / m[1] % m[0], j = o % m[1];
+      const long top = i * n[0] / m[0], end = ((i + 1) * n[0] + m[0] - 1) / m[0];
+      const long left = j * n[1] / m[1], right = ((j + 1) * n[1] + m[1] - 1) / m[1];
+      const float share = gy[o] / (float)((end - top) * (right - left));
+
+      for (long a = top; a < end; a++)
+        for (long b = left; b < right; b++)
+          image[a * n[1] + b] += share;
+    }
+}
+
 /* Where pixel o of a line of m lies in a line of n: how = 0 corners are aligned, 1 they are
  * not, 2 the nearest. */
 static double
@@ -363,6 +382,22 @@ place_in_line (long o, long n, long m, int how)
   return at < 0 ? 0 : at > (double)(n - 1) ? (double)(n - 1) : at;
 }
 
+/* What the pixel before (which = 0) or behind (1) a place in a line weighs. */
+static float
+weight_in_line (double at, int which)
+{
+  const double share = at - (double)(long)at;
+
+  return ROUND ((float)(which == 1 ? share : 1 - share));
+}
+
+/* The pixel before (which = 0) or behind (1) a place in a line of n. */
+static long
+pixel_in_line (double at, int which, long n)
+{
+  return (long)at + which < n ? (long)at + which : n - 1;
+}
+
 /* Images of m[0] x m[1] from images of n[0] x n[1]. */
 static void
 resize (const float *x, float *y, long planes, const long *n, const long *m, int how)
@@ -372,12 +407,36 @@ resize (const float *x, float *y, long planes, const long *n, const long *m, int
       const float *image = x + o / (m[0] * m[1]) * n[0] * n[1];
       const double v = place_in_line (o / m[1] % m[0], n[0], m[0], how),
                    u = place_in_line (o % m[1], n[1], m[1], how);
-      const long a = (long)v, b = (long)u, c = a + 1 < n[0] ? a + 1 : a,
-                 d = b + 1 < n[1] ? b + 1 : b;
-      const float p = (float)(v - (double)a), q = (float)(u - (double)b);
+      float sum = 0;
 
-      y[o] = how == 2 ? image[a * n[1] + b]
-                      : (1 - p) * ((1 - q) * image[a * n[1] + b] + q * image[a * n[1] + d])
-                            + p * ((1 - q) * image[c * n[1] + b] + q * image[c * n[1] + d]);
+      for (int k = 0; k < 4 && how != 2; k++)
+        {
+          const float weight = ROUND (weight_in_line (v, k / 2) * weight_in_line (u, k % 2));
+          const long at
+              = pixel_in_line (v, k / 2, n[0]) * n[1] + pixel_in_line (u, k % 2, n[1]);
+
+          sum = ROUND (sum + ROUND (image[at] * weight));
+        }
+      y[o] = how == 2 ? image[(long)v * n[1] + (long)u] : sum;
+    }
+}
+
+/* The gradient of resize, of gy: what goes to one of the four pixels around each place, added
+ * to gx; 0 is the one above and left, and the only one if the nearest is all. */
+static void
+resize_grad (const float *gy, float *gx, long planes, const long *n, const long *m, int how,
+             int corner)
+{
+  for (long o = 0; o < planes * m[0] * m[1]; o++)
+    {
+      float *image = gx + o / (m[0] * m[1]) * n[0] * n[1];
+      const double v = place_in_line (o / m[1] % m[0], n[0], m[0], how),
+                   u = place_in_line (o % m[1], n[1], m[1], how);
+      const float weight
+          = ROUND (weight_in_line (v, corner / 2) * weight_in_line (u, corner % 2));
+      const long at
+          = pixel_in_line (v, corner / 2, n[0]) * n[1] + pixel_in_line (u, corner % 2, n[1]);
+
+      image[at] += how == 2 ? gy[o] : ROUND (gy[o] * weight);
     }
 }
