@@ -63,22 +63,24 @@ assert_same (TdVar *a, TdVar *b, double tolerance)
 void
 fill (TdVar *v, unsigned seed)
 {
-  int64_t n = td_size (v);
+  const int64_t n = td_size (v);
+  const size_t bytes = (size_t)n * td_dtype_bytes (td_dtype (v));
   double *wide = malloc ((size_t)n * sizeof *wide + 1);
-  float *small = malloc ((size_t)n * sizeof *small + 1);
+  char *numbers = malloc (bytes + 1);
   uint32_t s = 2654435761u * (seed + 1);
 
   for (int64_t i = 0; i < n; i++)
     {
       s = s * 1664525u + 1013904223u;
       wide[i] = (double)(s >> 8) / (1 << 23) - 1;
-      small[i] = (float)wide[i];
     }
-  assert_int_equal (td_dtype (v) == TD_F64 ? td_write (v, wide, (size_t)n * sizeof *wide)
-                                           : td_write (v, small, (size_t)n * sizeof *small),
-                    TD_OK);
+  TD_SCOPE ("fill")
+    assert_int_equal (td_read (td_cast (td_tensor (TD_F64, td_shape (v), wide), td_dtype (v)),
+                               numbers, bytes),
+                      TD_OK);
+  assert_int_equal (td_write (v, numbers, bytes), TD_OK);
   free (wide);
-  free (small);
+  free (numbers);
 }
 
 static void

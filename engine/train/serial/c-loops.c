@@ -334,6 +334,16 @@ map_by_channel (TdCOut *o, const TdStep *step, const char *text)
   return NULL;
 }
 
+/* "NaN || comparison": whole numbers have no NaN, which compilers know. */
+static const char *
+extreme (TdCOut *o, const TdStep *step, const char *text)
+{
+  const TdDtype dtype = td__c_dtype (o, td__c_out (o, step, 0));
+  const bool whole = dtype != TD_F32 && dtype != TD_F64 && !td__c_is_half (dtype);
+
+  return map (o, step, whole ? strstr (text, "|| ") + strlen ("|| ") : text);
+}
+
 /* Numbers to bool are whether they are 0 or not. */
 static const char *
 cast (TdCOut *o, const TdStep *step, const char *text)
@@ -366,8 +376,8 @@ const TdCRow td__c_maps[] = {
   { "mul", map, "a * b" },
   { "div", map, "a / b" },
   { "pow", map, "pow~ (a, b)" },
-  { "maximum", map, "a != a || a > b ? a : b" },
-  { "minimum", map, "a != a || a < b ? a : b" },
+  { "maximum", extreme, "a != a || a > b ? a : b" },
+  { "minimum", extreme, "a != a || a < b ? a : b" },
   { "neg", map, "-a" },
   { "add_scalar", map, "a + @value" },
   { "mul_scalar", map, "a * @value" },
@@ -598,7 +608,7 @@ huber (TdCOut *o, const TdStep *step, const char *text)
 
 /* The first of equal ones; NaN comes before all numbers. */
 #define LARGEST(COMPARE)                                                                       \
-  "0|if (at == 0 || (top == top && (a != a || a " COMPARE                                      \
+  "0|if (at == 0 || (!isnan (top) && (isnan ((double)a) || a " COMPARE                         \
   " top))) { top = a; s = (double)at; } "                                                      \
   "at++|s"
 
