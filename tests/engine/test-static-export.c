@@ -297,6 +297,85 @@ export__a_c_program_draws_the_numbers_of_the_stream (void **state)
   td_link_free (link);
 }
 
+static void
+with_sums (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_sum (in[0]);
+  out[1] = td_max (in[0]);
+  out[2] = td_min (in[0]);
+  out[3] = td_prod (in[0]);
+}
+
+/* Whole numbers that doubles do not have, and a product that goes round. */
+static void
+export__a_c_program_reduces_whole_numbers_exactly (void **state)
+{
+  static const int64_t x[]
+      = { 9007199254740993, -9007199254740995, 4611686018427387905, 9007199254740997 };
+  TdStatic *s = td_static_new (with_sums, NULL);
+  int64_t want[4];
+  float got[8];
+  char quoted[600];
+
+  (void)state;
+  TD_SCOPE ("call")
+    {
+      TdVar *in = td_tensor (TD_I64, TD_SHAPE (4), x), *y[4];
+
+      td_static_call (s, &in, 1, y, 4);
+      for (int i = 0; i < 4; i++)
+        assert_int_equal (td_read (y[i], &want[i], sizeof want[i]), TD_OK);
+    }
+  assert_int_equal (want[0], 4620693217682128900);
+  assert_int_equal (td_static_save (s, td_test_tmp ("sums.c")), TD_OK);
+  snprintf (quoted, sizeof quoted, "-DMAIN '%s'", td_test_tmp ("sums.c"));
+  run_program (td_test_tmp ("sums.c"), quoted, x, sizeof x, got, 8);
+  assert_memory_equal (got, want, sizeof want);
+  td_static_free (s);
+}
+
+static void
+with_casts (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  static const TdDtype types[] = { TD_I32, TD_I64, TD_U8 };
+
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  for (int i = 0; i < 3; i++)
+    out[i] = td_cast (td_cast (in[0], types[i]), TD_F32);
+}
+
+/* C leaves open what becomes of these as whole numbers. */
+static void
+export__a_c_program_casts_numbers_beyond_as_the_engine_does (void **state)
+{
+  static const float x[] = { NAN, INFINITY, -INFINITY, 3e9F, -3e9F, 1e30F, -7.9F, 300 };
+  TdStatic *s = td_static_new (with_casts, NULL);
+  float want[24], got[24];
+  char quoted[600];
+
+  (void)state;
+  TD_SCOPE ("call")
+    {
+      TdVar *in = td_tensor (TD_F32, TD_SHAPE (8), x), *y[3];
+
+      td_static_call (s, &in, 1, y, 3);
+      for (int i = 0; i < 3; i++)
+        assert_int_equal (td_read (y[i], want + 8 * i, sizeof want / 3), TD_OK);
+    }
+  assert_int_equal (td_static_save (s, td_test_tmp ("casts.c")), TD_OK);
+  snprintf (quoted, sizeof quoted, "-DMAIN '%s'", td_test_tmp ("casts.c"));
+  run_program (td_test_tmp ("casts.c"), quoted, x, sizeof x, got, 24);
+  for (int i = 0; i < 24; i++)
+    if (!(got[i] == want[i]))
+      fail_msg ("number %d is %.9g, expected %.9g", i, (double)got[i], (double)want[i]);
+  td_static_free (s);
+}
+
 /* A number that the code reads, which may decide what it does. */
 static void
 with_read (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
@@ -398,6 +477,8 @@ main (void)
     engine_test (export__onnxruntime_computes_the_same_from_an_onnx_file),
     engine_test (export__a_c_program_computes_the_same_without_anything_else),
     engine_test (export__a_c_program_draws_the_numbers_of_the_stream),
+    engine_test (export__a_c_program_reduces_whole_numbers_exactly),
+    engine_test (export__a_c_program_casts_numbers_beyond_as_the_engine_does),
     engine_test (export__npz_holds_what_the_schedule_reads_and_dot_its_operations),
     engine_test (export__code_that_a_file_cannot_have_is_named),
     engine_test (export__other_opsets_are_refused),

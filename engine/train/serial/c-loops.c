@@ -344,11 +344,20 @@ extreme (TdCOut *o, const TdStep *step, const char *text)
   return map (o, step, whole ? strstr (text, "|| ") + strlen ("|| ") : text);
 }
 
-/* Numbers to bool are whether they are 0 or not. */
+/* Numbers to bool are whether they are 0 or not; what C leaves open of floats to whole numbers
+ * is decided as in the engine. */
 static const char *
 cast (TdCOut *o, const TdStep *step, const char *text)
 {
-  return map (o, step, td__c_dtype (o, td__c_out (o, step, 0)) == TD_BOOL ? "a != 0" : text);
+  const TdDtype from = td__c_dtype (o, td__c_in (o, step, 0)),
+                to = td__c_dtype (o, td__c_out (o, step, 0));
+  const bool has_fraction = from == TD_F32 || from == TD_F64 || td__c_is_half (from);
+
+  if (to == TD_BOOL)
+    return map (o, step, "a != 0");
+  if (has_fraction && to == TD_I32)
+    return map (o, step, "i32_of (a)");
+  return map (o, step, has_fraction && (to == TD_I64 || to == TD_U8) ? "i64_of (a)" : text);
 }
 
 /* "exactly|by tanh". */
@@ -489,10 +498,11 @@ part (const char *text, int number, size_t *n)
   return text;
 }
 
-/* y for all places that are kept, each of all that are not: s in double precision, and what the
- * text has besides: `top`, the largest so far, and `at`, the number of the element. */
-void
-td__c_reduce (TdCOut *o, const TdStep *step, uint32_t mask, const char *text)
+/* y for all places that are kept, each of all that are not: s, and what the text has besides:
+ * `top`, the largest so far, and `at`, the number of the element. */
+static void
+print_reduction (TdCOut *o, const TdStep *step, uint32_t mask, const char *type,
+                 const char *text)
 {
   const uint32_t out = td__c_out (o, step, 0);
   const TdShape *x = td__c_shape (o, td__c_in (o, step, 0));
@@ -538,7 +548,7 @@ td__c_reduce (TdCOut *o, const TdStep *step, uint32_t mask, const char *text)
   indent (o, kept);
   P (o, "  {\n");
   indent (o, kept + 2);
-  P (o, "double s = ");
+  P (o, "%s s = ", type);
   text = part (text, 0, &length);
   td__c_text (o, step, text, length, TD_F64, n);
   P (o, "%s;\n", strstr (text, "top") != NULL ? ", top = -INFINITY" : "");
@@ -571,11 +581,37 @@ td__c_reduce (TdCOut *o, const TdStep *step, uint32_t mask, const char *text)
   P (o, "  }\n");
 }
 
+/* How whole numbers are reduced: modulo 2^64, and without NaN. */
+static const TdCRow whole_reductions[] = {
+  { "sum", NULL, "0|s += (uint64_t)a|s" },
+  { "sum_to", NULL, "0|s += (uint64_t)a|s" },
+  { "prod", NULL, "1|s *= (uint64_t)a|s" },
+  { "max", NULL, "INT64_MIN|s = s > a ? s : a|s" },
+  { "min", NULL, "INT64_MAX|s = s < a ? s : a|s" },
+};
+
+static void
+reduce_over (TdCOut *o, const TdStep *step, uint32_t mask, const char *text)
+{
+  const TdDtype dtype = td__c_dtype (o, td__c_in (o, step, 0));
+  const char *type = "double";
+
+  for (size_t i = 0; i < sizeof whole_reductions / sizeof *whole_reductions
+                     && (dtype == TD_I32 || dtype == TD_I64);
+       i++)
+    if (strcmp (whole_reductions[i].op, step->cls->name) == 0)
+      {
+        text = whole_reductions[i].text;
+        type = text[0] == 'I' ? "int64_t" : "uint64_t";
+      }
+  print_reduction (o, step, mask, type, text);
+}
+
 static const char *
 reduce (TdCOut *o, const TdStep *step, const char *text)
 {
-  td__c_reduce (o, step, td__c_reduced (step, td__c_shape (o, td__c_in (o, step, 0))->ndim),
-                text);
+  reduce_over (o, step, td__c_reduced (step, td__c_shape (o, td__c_in (o, step, 0))->ndim),
+               text);
   return NULL;
 }
 
@@ -590,7 +626,7 @@ reduce_to (TdCOut *o, const TdStep *step, const char *text)
 
   for (int d = 0; d < x->ndim; d++)
     mask |= d < more || y->dim[d - more] != x->dim[d] ? 1u << d : 0;
-  td__c_reduce (o, step, mask, text);
+  reduce_over (o, step, mask, text);
   return NULL;
 }
 
@@ -600,9 +636,9 @@ huber (TdCOut *o, const TdStep *step, const char *text)
 {
   if (td__export_number (step, "reduce", 0) != 0)
     return map (o, step, text);
-  td__c_reduce (o, step, 2,
-                "0|{ const double e = $(a - b), c = fmax (-@delta, fmin (@delta, e)); s += "
-                "$($(2 * e - c) * c); }|0.5 * $(s)");
+  reduce_over (o, step, 2,
+               "0|{ const double e = $(a - b), c = fmax (-@delta, fmin (@delta, e)); s += "
+               "$($(2 * e - c) * c); }|0.5 * $(s)");
   return NULL;
 }
 

@@ -145,8 +145,6 @@ void td__c_text (TdCOut *o, const TdStep *step, const char *text, size_t n_text,
                  long long n);
 /** Which axes of input 0 a reduction is over: its attribute axis, all without one. */
 uint32_t td__c_reduced (const TdStep *step, int ndim);
-/** Print a reduction of inputs a, b, ... over the axes in mask, "start|step|end". */
-void td__c_reduce (TdCOut *o, const TdStep *step, uint32_t mask, const char *text);
 /** Print the begin of a call, "  softmax_f64 (": of the kernel for what the step computes in.
  */
 void td__c_call (TdCOut *o, const char *kernel);
