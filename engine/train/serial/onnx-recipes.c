@@ -13,10 +13,14 @@
  *   !name    what a function below makes
  * Behind the operands of a call, after ";", are attributes. Of these axes=A stands for the axes
  * of attribute axis, C for all but 1, S for those that the result has not; to=T for the
- * result's type, F for that of a, I for i64, B for bool.
+ * result's type, F for that of a, I for i64, B for bool; a word in small letters is a text.
+ *
+ * Results behind the last that is read are left out. Recipes of most gradients are in
+ * onnx-gradient-formulas.c.
  *
  * SPDX-License-Identifier: MIT */
 #include "onnx-fields.h"
+#include "onnx-recipes.h"
 #include "onnx.h"
 #include "host-memory.h"
 
@@ -29,7 +33,7 @@
 enum
 {
   TEXT = TD_ONNX_TEXT,
-  MOST_NAMES = 12,
+  MOST_NAMES = 14,
   MOST_IN = 6
 };
 
@@ -164,7 +168,7 @@ scale (Recipe *r, char *to)
 static void
 every (Recipe *r, char *to)
 {
-  const TdOnnxSize *x = &sizes (r, 0)[0], *mask = &sizes (r, 3)[0];
+  const TdOnnxSize *x = &sizes (r, 0)[0], *mask = &sizes (r, r->step->n_in - 1)[0];
   const int64_t n = mask->v[0] > 0 ? x->v[0] / mask->v[0] : 1;
   const int64_t spread[] = { 1, n, 1, 1 };
 
@@ -189,15 +193,21 @@ rows (Recipe *r, char *to)
   td__onnx_size_list (r->o, sizes (r, 1), 1, to, TEXT);
 }
 
+/* Of the first result's shape. */
+static void
+zeros (Recipe *r, char *to)
+{
+  td__onnx_zeros (r->o, (TdDtype)output (r, 0)->dtype,
+                  r->o->sizes.of[td__step_out (r->o->s, r->step, 0)], output (r, 0)->shape.ndim,
+                  to, TEXT);
+}
+
 static const struct
 {
   const char *name;
   void (*make) (Recipe *r, char *to);
-} makers[] = { { "rows", rows },
-               { "causal", causal },
-               { "scale", scale },
-               { "every", every },
-               { "scores", scores } };
+} makers[] = { { "rows", rows },   { "zeros", zeros }, { "causal", causal },
+               { "scale", scale }, { "every", every }, { "scores", scores } };
 
 /* --- reading --- */
 
@@ -294,6 +304,16 @@ call_attribute (Recipe *r, TdOnnxNodeWriter *n, bool axes_as_input, int64_t *axe
                                     : letter == 'F' ? input (r, 0)->dtype
                                     : letter == 'I' ? TD_I64
                                                     : TD_BOOL));
+      return;
+    }
+  if (islower ((unsigned char)*r->at))
+    {
+      char word[32];
+
+      for (k = 0; islower ((unsigned char)*r->at) && k + 1 < sizeof word; r->at++)
+        word[k++] = *r->at;
+      word[k] = '\0';
+      td__onnx_text (n, key, word);
       return;
     }
   if (*r->at != '[' && strchr ("ACS", *r->at) == NULL)
@@ -424,16 +444,21 @@ fits (const char *key, const TdOnnx *o, const TdStep *step)
   return true;
 }
 
-#define SCORES "Mul(MatMul(a,Transpose(b;perm=[0,2,1])),!scale)"
-#define SEEN "Cast(Cast(Reshape(Expand(Unsqueeze(d,[1]),!every),!scores);to=B);to=F)"
-#define HIDE "Mul(Softmax(Where(Cast(k;to=B),u,-1e30);axis=2),k)"
+#define SEEN TD_ONNX_SEEN ("d")
+#define SCORES TD_ONNX_SCORES
+#define MASKED TD_ONNX_HIDDEN (SCORES)
+#define HIDE "Mul(Softmax(u;axis=2),k)"
+/* The logarithm of the sum of each row of u; a row that sees nothing has none. */
+#define LOG_SUM                                                                                \
+  "m=ReduceMax(u;axes=[2]);l=Squeeze(Add(m,Log(ReduceSum(Exp(Sub(u,m));axes=[2]))),[2]);"
+#define SEEN_LOG_SUM LOG_SUM "Where(Cast(ReduceMax(k;axes=[-1],keepdims=0);to=B),l,1e999)"
 #define MOMENTS(X, AXES) "u=Sub(" X ",m);v=ReduceMean(Mul(u,u);axes=" AXES ");"
 #define SCALED "Add(Mul(n,Reshape(b,~1)),Reshape(c,~2))"
 #define HUBER "u=Sub(a,b);v=Clip(u,Neg(@delta),@delta);w=Mul(Mul(Sub(Add(u,u),v),v),0.5);"
 #define SIGMOID_LOSS                                                                           \
   "t=Cast(b;to=F);k=Cast(GreaterOrEqual(t,0);to=F);l=Mul(k,Add(Sub(Relu(a),Mul(a,t)),"         \
   "Log(Add(Exp(Neg(Abs(a))),1))));"
-#define HINGE "s=Cast(OneHot(Cast(b;to=I),:#1,[1,-1]);to=F);h=Relu(Add(Mul(a,s),1));"
+#define HINGE "s=" TD_ONNX_HINGE_SIGNS ";h=Relu(Add(Mul(a,s),1));"
 #define ENTROPY                                                                                \
   "t=Cast(b;to=I);k=Not(Equal(t,:@ignore_label));i=Where(k,t,:0);"                             \
   "e=Mul(Neg(Squeeze(GatherElements(LogSoftmax(a;axis=1),Unsqueeze(i,[1]);axis=1),[1])),"      \
@@ -442,13 +467,10 @@ fits (const char *key, const TdOnnx *o, const TdStep *step)
   "g=Reshape(b,[0,-1,4]);n=Add(Mul(Tanh(Gather(g,:0;axis=2)),Sigmoid(Gather(g,:1;axis=2))),"   \
   "Mul(" C ",Sigmoid(Gather(g,:2;axis=2))));"
 #define LSTM_H "Mul(Tanh(n),Sigmoid(Gather(g,:3;axis=2)))"
-#define COUNTED "Max(ReduceSum(Cast(k;to=F);keepdims=0),1)"
+#define COUNTED TD_ONNX_COUNTED
 
 /* The first that fits is taken. */
-static const struct
-{
-  const char *key, *text;
-} recipes[] = {
+static const TdOnnxRecipe recipes[] = {
   { "log1p", "Log(Add(a,1))" },
   { "expm1", "Sub(Exp(a),1)" },
   { "rsqrt", "Reciprocal(Sqrt(a))" },
@@ -482,11 +504,14 @@ static const struct
   { "get_item_arrays?#3?!axis",
     "GatherND(a,Concat(Unsqueeze(Cast(b;to=I),[-1]),Unsqueeze(Cast(c;to=I),[-1]);axis=-1))" },
   { "batch_normalization",
-    "m=ReduceMean(a;axes=C);" MOMENTS ("a", "C") "n=Div(u,Sqrt(Add(v,@eps)));" SCALED },
+    "m=ReduceMean(a;axes=C);" MOMENTS ("a", "C") "s=Sqrt(Add(v,@eps));n=Div(u,s);" SCALED
+                                                 "|Reshape(m,$1)|Reshape(Reciprocal(s),$2)" },
   { "group_normalization", "g=Reshape(a,[0,@groups,-1]);m=ReduceMean(g;axes=[2]);" MOMENTS (
-                               "g", "[2]") "n=Reshape(Div(u,Sqrt(Add(v,@eps))),^0);" SCALED },
+                               "g", "[2]") "s=Sqrt(Add(v,@eps));n=Reshape(Div(u,s),^0);" SCALED
+                                           "|Reshape(m,$1)|Reshape(Reciprocal(s),$2)" },
   { "random_like?!distribution", "RandomNormalLike(a)" },
-  { "rms_normalization", "Mul(Div(a,Sqrt(Add(ReduceMean(Mul(a,a);axes=[-1]),@eps))),b)" },
+  { "rms_normalization", "s=Sqrt(Add(ReduceMean(Mul(a,a);axes=[-1]),@eps));Mul(Div(a,s),b)|"
+                         "Reshape(Reciprocal(s),$1)" },
   { "normalize", "Div(a,Add(Sqrt(ReduceSum(Mul(a,a);axes=A)),@eps))" },
   { "bilinear?#3", "MatMul(Reshape(Mul(Unsqueeze(Flatten(a;axis=1),[2]),Unsqueeze(Flatten(b;"
                    "axis=1),[1])),[0,-1]),Flatten(c;axis=2))" },
@@ -496,11 +521,14 @@ static const struct
   { "lstm?ended", "p=Slice(a,[0],!rows,[0]);" LSTM ("p") "Concat(n,Slice(a,!rows,[end],[0]);"
                                                          "axis=0)|" LSTM_H },
   { "lstm", LSTM ("a") "Identity(n)|" LSTM_H },
-  { "scaled_dot_product_attention?#3?!causal", "MatMul(Softmax(" SCORES ";axis=2),c)" },
-  { "scaled_dot_product_attention?#3", "k=!causal;u=" SCORES ";MatMul(" HIDE ",c)" },
-  { "scaled_dot_product_attention?#4?!causal", "k=" SEEN ";u=" SCORES ";MatMul(" HIDE ",c)" },
+  { "scaled_dot_product_attention?#3?!causal",
+    "u=" SCORES ";MatMul(Softmax(u;axis=2),c)|" LOG_SUM "l" },
+  { "scaled_dot_product_attention?#3",
+    "k=!causal;u=" MASKED ";MatMul(" HIDE ",c)|" SEEN_LOG_SUM },
+  { "scaled_dot_product_attention?#4?!causal",
+    "k=" SEEN ";u=" MASKED ";MatMul(" HIDE ",c)|" SEEN_LOG_SUM },
   { "scaled_dot_product_attention?#4",
-    "k=Mul(" SEEN ",!causal);u=" SCORES ";MatMul(" HIDE ",c)" },
+    "k=Mul(" SEEN ",!causal);u=" MASKED ";MatMul(" HIDE ",c)|" SEEN_LOG_SUM },
   { "accuracy", "ReduceMean(Cast(Equal(ArgMax(a;axis=1,keepdims=0),Cast(b;to=I));to=F);"
                 "keepdims=0)" },
   { "binary_accuracy",
@@ -509,7 +537,7 @@ static const struct
   { "sigmoid_cross_entropy?reduce", SIGMOID_LOSS "l" },
   { "sigmoid_cross_entropy?normalize",
     SIGMOID_LOSS "Div(ReduceSum(l;keepdims=0),Max(ReduceSum(k;keepdims=0),1))" },
-  { "sigmoid_cross_entropy", SIGMOID_LOSS "Div(ReduceSum(l;keepdims=0),#0)" },
+  { "sigmoid_cross_entropy", SIGMOID_LOSS "Div(ReduceSum(l;keepdims=0),Max(#0,1))" },
   { "hinge?reduce?norm", HINGE "Mul(h,h)" },
   { "hinge?reduce", HINGE "h" },
   { "hinge?norm", HINGE "Div(ReduceSum(Mul(h,h);keepdims=0),#0)" },
@@ -527,23 +555,44 @@ static const struct
   { "leaky_relu_grad", "Where(Less(a,0),Mul(b,@slope),b)" },
   { "softmax_grad", "Mul(a,Sub(b,ReduceSum(Mul(a,b);axes=A)))" },
   { "log_softmax_grad", "Sub(b,Mul(Exp(a),ReduceSum(b;axes=A)))" },
+  { NULL, NULL },
 };
+
+static uint32_t
+n_results (const char *text)
+{
+  uint32_t n = 1;
+
+  for (; *text != '\0'; text++)
+    n += *text == '|';
+  return n;
+}
+
+/* Results up to the last that is read. */
+static uint32_t
+n_used (const TdOnnx *o, const TdStep *step)
+{
+  uint32_t n = step->n_out;
+
+  while (n > 1 && !td__export_is_used (o->s, td__step_out (o->s, step, n - 1)))
+    n--;
+  return n;
+}
 
 /* Why a recipe is none for this step, or NULL. */
 static const char *
-refuses (const TdOnnx *o, const TdStep *step)
+refuses (const TdOnnx *o, const TdStep *step, const char *text)
 {
   const char *op = step->cls->name;
   int64_t ignored[1];
   const TdShape *x = &o->s->nodes[td__step_in (o->s, step, 0)].shape;
 
-  for (uint32_t k = strcmp (op, "lstm") == 0 ? 2 : 1; k < step->n_out; k++)
-    if (td__export_is_used (o->s, td__step_out (o->s, step, k)))
-      return "whose further results are used";
+  if (n_used (o, step) > n_results (text))
+    return "whose further results are used";
   if (strcmp (op, "accuracy") == 0 && td__export_ints (step, "ignore_label", ignored, 1) > 0)
     return "with ignore_label";
-  if (step->n_in == 4 && strcmp (op, "scaled_dot_product_attention") == 0
-      && x->dim[0] % o->s->nodes[td__step_in (o->s, step, 3)].shape.dim[0] != 0)
+  if (strstr (text, "!every") != NULL
+      && x->dim[0] % o->s->nodes[td__step_in (o->s, step, step->n_in - 1)].shape.dim[0] != 0)
     return "whose last batches share a mask";
   return NULL;
 }
@@ -552,7 +601,9 @@ refuses (const TdOnnx *o, const TdStep *step)
 static void
 follow (Recipe *r)
 {
-  for (uint32_t k = 0; k < r->step->n_out && *r->at != '\0'; k++)
+  const uint32_t n = n_used (r->o, r->step);
+
+  for (uint32_t k = 0; k < n; k++)
     {
       char result[TEXT], to[TEXT];
 
@@ -569,29 +620,39 @@ follow (Recipe *r)
       expression (r, result, to);
       if (strcmp (to, result) != 0)
         {
-          TdOnnxNodeWriter n = td__onnx_node (r->o, "Identity", NULL);
+          TdOnnxNodeWriter same = td__onnx_node (r->o, "Identity", NULL);
 
-          td__onnx_in (&n, to);
-          td__onnx_out (&n, result);
-          td__onnx_end (&n);
+          td__onnx_in (&same, to);
+          td__onnx_out (&same, result);
+          td__onnx_end (&same);
         }
       r->at += *r->at == '|';
     }
 }
 
+static const TdOnnxRecipe *
+recipe_of (const TdOnnxRecipe *table, const TdOnnx *o, const TdStep *step)
+{
+  for (; table->key != NULL; table++)
+    if (fits (table->key, o, step))
+      return table;
+  return NULL;
+}
+
 bool
 td__onnx_recipe (TdOnnx *o, const TdStep *step, const char **why)
 {
-  *why = NULL;
-  for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
-    if (fits (recipes[i].key, o, step))
-      {
-        Recipe r = { .o = o, .step = step, .at = recipes[i].text };
+  const TdOnnxRecipe *found = recipe_of (recipes, o, step);
+  Recipe r = { .o = o, .step = step };
 
-        *why = refuses (o, step);
-        if (*why == NULL)
-          follow (&r);
-        return *why == NULL;
-      }
-  return false;
+  *why = NULL;
+  if (found == NULL)
+    found = recipe_of (td__onnx_gradient_recipes, o, step);
+  if (found == NULL)
+    return false;
+  *why = refuses (o, step, found->text);
+  r.at = found->text;
+  if (*why == NULL)
+    follow (&r);
+  return *why == NULL;
 }

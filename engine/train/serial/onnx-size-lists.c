@@ -112,6 +112,23 @@ td__onnx_size_list (TdOnnx *o, const TdOnnxSize *sizes, int n, char *text, size_
 }
 
 const char *
+td__onnx_zeros (TdOnnx *o, TdDtype dtype, const TdOnnxSize *sizes, int n, char *text,
+                size_t size)
+{
+  char zero[TEXT], list[TEXT];
+  TdOnnxNodeWriter node;
+
+  td__onnx_constant_number (o, 0, dtype, zero, sizeof zero);
+  td__onnx_size_list (o, sizes, n, list, sizeof list);
+  node = td__onnx_node (o, "Expand", NULL);
+  td__onnx_in (&node, zero);
+  td__onnx_in (&node, list);
+  td__onnx_out (&node, td__onnx_made (o, text, size));
+  td__onnx_end (&node);
+  return text;
+}
+
+const char *
 td__onnx_shape_of (TdOnnx *o, uint32_t node, char *text, size_t size)
 {
   return td__onnx_size_list (o, o->sizes.of[node], o->s->nodes[node].shape.ndim, text, size);

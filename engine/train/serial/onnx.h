@@ -69,6 +69,9 @@ const char *td__onnx_shape_of (TdOnnx *o, uint32_t node, char *text, size_t size
 /** The same for Reshape of an array with the sizes `from`, which may leave sizes open. */
 const char *td__onnx_reshape_list (TdOnnx *o, const TdOnnxSize *from, int n_from,
                                    const TdOnnxSize *sizes, int n, char *text, size_t size);
+/** Zeros of the type in these sizes; the value's name goes to text. */
+const char *td__onnx_zeros (TdOnnx *o, TdDtype dtype, const TdOnnxSize *sizes, int n, char *text,
+                            size_t size);
 /** One size as a number of the type, in the shape (). */
 const char *td__onnx_size_number (TdOnnx *o, const TdOnnxSize *s, TdDtype dtype, char *text,
                                   size_t size);
