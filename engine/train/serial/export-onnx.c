@@ -175,6 +175,26 @@ td__onnx_made (TdOnnx *o, char *text, size_t size)
   return text;
 }
 
+const char *
+td__onnx_call (TdOnnx *o, TdOnnxCall call, const char *result, char *to)
+{
+  TdOnnxNodeWriter n = td__onnx_node (o, call.type, NULL);
+
+  for (int i = 0; i < 3 && call.in[i] != NULL; i++)
+    td__onnx_in (&n, call.in[i]);
+  if (result == NULL)
+    result = td__onnx_made (o, to, TD_ONNX_TEXT);
+  td__onnx_out (&n, result);
+  if (call.list != NULL)
+    td__onnx_ints (&n, call.list, call.values, call.n_values);
+  if (call.number != NULL)
+    td__onnx_int (&n, call.number, call.value);
+  if (call.word != NULL)
+    td__onnx_text (&n, call.word, call.text);
+  td__onnx_end (&n);
+  return result;
+}
+
 static TdMessage
 tensor_of (const char *name, TdDtype dtype, const TdShape *shape, const void *numbers)
 {

@@ -467,6 +467,7 @@ fits (const char *key, const TdOnnx *o, const TdStep *step)
   "g=Reshape(b,[0,-1,4]);n=Add(Mul(Tanh(Gather(g,:0;axis=2)),Sigmoid(Gather(g,:1;axis=2))),"   \
   "Mul(" C ",Sigmoid(Gather(g,:2;axis=2))));"
 #define LSTM_H "Mul(Tanh(n),Sigmoid(Gather(g,:3;axis=2)))"
+#define SHARES "|Softmax(a;axis=1)"
 #define COUNTED TD_ONNX_COUNTED
 
 /* The first that fits is taken. */
@@ -542,13 +543,15 @@ static const TdOnnxRecipe recipes[] = {
   { "hinge?reduce", HINGE "h" },
   { "hinge?norm", HINGE "Div(ReduceSum(Mul(h,h);keepdims=0),#0)" },
   { "hinge", HINGE "Div(ReduceSum(h;keepdims=0),#0)" },
-  { "softmax_cross_entropy?#3?reduce", ENTROPY "Mul(e,Gather(c,i))" },
+  { "softmax_cross_entropy?#3?reduce", ENTROPY "Mul(e,Gather(c,i))" SHARES },
   { "softmax_cross_entropy?#3?normalize",
-    ENTROPY "Div(ReduceSum(Mul(e,Gather(c,i));keepdims=0)," COUNTED ")" },
-  { "softmax_cross_entropy?#3", ENTROPY "Div(ReduceSum(Mul(e,Gather(c,i));keepdims=0),#0)" },
-  { "softmax_cross_entropy?reduce", ENTROPY "e" },
-  { "softmax_cross_entropy?normalize", ENTROPY "Div(ReduceSum(e;keepdims=0)," COUNTED ")" },
-  { "softmax_cross_entropy", ENTROPY "Div(ReduceSum(e;keepdims=0),#0)" },
+    ENTROPY "Div(ReduceSum(Mul(e,Gather(c,i));keepdims=0)," COUNTED ")" SHARES },
+  { "softmax_cross_entropy?#3",
+    ENTROPY "Div(ReduceSum(Mul(e,Gather(c,i));keepdims=0),#0)" SHARES },
+  { "softmax_cross_entropy?reduce", ENTROPY "e" SHARES },
+  { "softmax_cross_entropy?normalize",
+    ENTROPY "Div(ReduceSum(e;keepdims=0)," COUNTED ")" SHARES },
+  { "softmax_cross_entropy", ENTROPY "Div(ReduceSum(e;keepdims=0),#0)" SHARES },
   { "relu_grad", "Mul(b,Cast(Greater(a,0);to=F))" },
   { "sigmoid_grad", "Mul(Mul(b,a),Sub(1,a))" },
   { "tanh_grad", "Mul(b,Sub(1,Mul(a,a)))" },

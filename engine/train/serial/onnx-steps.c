@@ -449,17 +449,41 @@ fixed_normalization (TdOnnx *o, const TdStep *step, const char *type)
   td__onnx_end (&n);
 }
 
+/* Of a value that a node has already: in the shape of result k. */
+static void
+reshaped (TdOnnx *o, const TdStep *step, uint32_t k, const char *from)
+{
+  const uint32_t y = td__step_out (o->s, step, k);
+  char sizes[TEXT];
+
+  td__onnx_reshape_list (o, NULL, 0, o->sizes.of[y], info (o, y)->shape.ndim, sizes,
+                         sizeof sizes);
+  td__onnx_call (o, (TdOnnxCall){ "Reshape", { from, sizes } }, td__onnx_value (o, y), NULL);
+}
+
+/* The mean and 1 / deviation of each row are ONNX's too, with an axis of 1 behind. */
 static void
 layer_normalization (TdOnnx *o, const TdStep *step, const char *type)
 {
-  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
+  char moments[2][TEXT];
+  bool any = false;
+  TdOnnxNodeWriter n;
 
+  for (uint32_t k = 1; k < step->n_out; k++)
+    any = any || td__export_is_used (o->s, td__step_out (o->s, step, k));
+  for (int k = 0; k < 2 && any; k++)
+    td__onnx_made (o, moments[k], TEXT);
+  n = td__onnx_node (o, type, NULL);
   for (uint32_t i = 0; i < step->n_in; i++)
     td__onnx_in_node (&n, in (o, step, i));
   td__onnx_int (&n, "axis", -1);
   td__onnx_float (&n, "epsilon", td__export_number (step, "eps", 1e-5));
   td__onnx_out_node (&n, out (o, step));
+  for (int k = 0; k < 2 && any; k++)
+    td__onnx_out (&n, moments[k]);
   td__onnx_end (&n);
+  for (uint32_t k = 0; k < 2 && any; k++)
+    reshaped (o, step, 1 + k, moments[k]);
 }
 
 static void
@@ -499,28 +523,27 @@ cross_entropy (TdOnnx *o, const TdStep *step, const char *type)
   td__onnx_int (&n, "ignore_index", (int64_t)td__export_number (step, "ignore_label", -1));
   td__onnx_out_node (&n, out (o, step));
   td__onnx_end (&n);
+  if (td__export_is_used (o->s, td__step_out (o->s, step, 1)))
+    td__onnx_call (
+        o,
+        (TdOnnxCall){
+            "Softmax", { td__onnx_value (o, in (o, step, 0)) }, .number = "axis", .value = 1 },
+        td__onnx_value (o, td__step_out (o->s, step, 1)), NULL);
 }
 
 static void
 squared_mean (TdOnnx *o, const TdStep *step, const char *type)
 {
-  char difference[TEXT], square[TEXT];
-  TdOnnxNodeWriter n = td__onnx_node (o, "Sub", NULL);
+  char value[TEXT];
 
-  td__onnx_in_node (&n, in (o, step, 0));
-  td__onnx_in_node (&n, in (o, step, 1));
-  td__onnx_out (&n, td__onnx_made (o, difference, sizeof difference));
-  td__onnx_end (&n);
-  n = td__onnx_node (o, "Mul", NULL);
-  td__onnx_in (&n, difference);
-  td__onnx_in (&n, difference);
-  td__onnx_out (&n, td__onnx_made (o, square, sizeof square));
-  td__onnx_end (&n);
-  n = td__onnx_node (o, type, NULL);
-  td__onnx_in (&n, square);
-  td__onnx_int (&n, "keepdims", 0);
-  td__onnx_out_node (&n, out (o, step));
-  td__onnx_end (&n);
+  td__onnx_call (
+      o,
+      (TdOnnxCall){
+          "Sub", { td__onnx_value (o, in (o, step, 0)), td__onnx_value (o, in (o, step, 1)) } },
+      NULL, value);
+  td__onnx_call (o, (TdOnnxCall){ "Mul", { value, value } }, NULL, value);
+  td__onnx_call (o, (TdOnnxCall){ type, { value }, .number = "keepdims", .value = 0 },
+                 td__onnx_value (o, out (o, step)), NULL);
 }
 
 /* Rows of W by numbers of x. */
@@ -570,7 +593,8 @@ composed (TdOnnx *o, const TdStep *step)
 {
   const char *why = NULL;
 
-  if (!td__onnx_shape (o, step) && !td__onnx_recipe (o, step, &why))
+  if (!td__onnx_shape (o, step) && !td__onnx_gradient (o, step) && !td__onnx_map (o, step)
+      && !td__onnx_recipe (o, step, &why))
     foreign (o, step, why);
 }
 

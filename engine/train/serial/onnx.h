@@ -47,6 +47,19 @@ void td__onnx_float (TdOnnxNodeWriter *n, const char *name, double value);
 void td__onnx_ints (TdOnnxNodeWriter *n, const char *name, const int64_t *values, int count);
 void td__onnx_text (TdOnnxNodeWriter *n, const char *name, const char *text);
 void td__onnx_end (TdOnnxNodeWriter *n);
+/** A whole node; what is NULL is left out. */
+typedef struct TdOnnxCall
+{
+  const char *type, *in[3];
+  const char *list, *number, *word; /**< names of attributes ... */
+  const int64_t *values;            /**< ... and what they are */
+  int n_values;
+  int64_t value;
+  const char *text;
+} TdOnnxCall;
+/** Write it; result: the name of what it makes, NULL for a new one, which goes to `to` (may be
+ * one of its inputs). */
+const char *td__onnx_call (TdOnnx *o, TdOnnxCall call, const char *result, char *to);
 /** The name of a node's value: of a parameter its path, of another the path of the link that
  * made it and its operation.  *Owner*: o. */
 const char *td__onnx_value (TdOnnx *o, uint32_t node);
@@ -70,8 +83,8 @@ const char *td__onnx_shape_of (TdOnnx *o, uint32_t node, char *text, size_t size
 const char *td__onnx_reshape_list (TdOnnx *o, const TdOnnxSize *from, int n_from,
                                    const TdOnnxSize *sizes, int n, char *text, size_t size);
 /** Zeros of the type in these sizes; the value's name goes to text. */
-const char *td__onnx_zeros (TdOnnx *o, TdDtype dtype, const TdOnnxSize *sizes, int n, char *text,
-                            size_t size);
+const char *td__onnx_zeros (TdOnnx *o, TdDtype dtype, const TdOnnxSize *sizes, int n,
+                            char *text, size_t size);
 /** One size as a number of the type, in the shape (). */
 const char *td__onnx_size_number (TdOnnx *o, const TdOnnxSize *s, TdDtype dtype, char *text,
                                   size_t size);
@@ -82,5 +95,9 @@ int64_t td__onnx_fixed (TdOnnx *o, const TdStep *step, uint32_t node, int axis);
  * (onnx-shapes.c).  False where it is none; *why: what of it cannot be written, or NULL. */
 bool td__onnx_recipe (TdOnnx *o, const TdStep *step, const char **why);
 bool td__onnx_shape (TdOnnx *o, const TdStep *step);
+/** Write a gradient that moves elements or is a convolution (onnx-gradients.c), or what is
+ * linear along each axis of an image (onnx-maps.c).  False where it is none. */
+bool td__onnx_gradient (TdOnnx *o, const TdStep *step);
+bool td__onnx_map (TdOnnx *o, const TdStep *step);
 /** Write the nodes of one step (onnx-steps.c). */
 void td__onnx_step (TdOnnx *o, const TdStep *step);
