@@ -296,8 +296,8 @@ typedef struct TdConfig
   int stale_retained; /**< TD_STALE_ERROR or TD_STALE_WARN */
   int channels_last; /**< images (n, c, h, w) lie as (n, h, w, c) where the device likes that */
   int keep_graph; /**< every operation keeps its graph, also one whose inputs want no gradient
-                     and without enable_backprop; backward goes where it does without.  For
-                     td_save_onnx */
+                     and without enable_backprop; of backward, those with TD_DOUBLE_BACKPROP;
+                     backward goes where it does without.  For td_save_onnx */
 } TdConfig;
 enum
 {

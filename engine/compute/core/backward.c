@@ -504,6 +504,8 @@ seed (Walk *w, TdVar *y, TdVar *given)
       g = td__var_leaf ((TdDtype)y->node->dtype, &y->node->shape, d, TD_MEM_GRADIENT, w->site);
       if (g == NULL)
         return e->error.status;
+      if (TD_UNLIKELY (e->config.keep_graph)) /* td_save_onnx: no operation made it */
+        g->node->category = TD_MEM_INPUT;
       td__scope_add (g);
       t = (TdTensor){ g->buffer->data, &g->node->shape, 1, (TdDtype)g->node->dtype };
       status = d->computes ? d->ops->fill (d, &t, 1.0) : TD_OK;

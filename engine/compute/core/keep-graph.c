@@ -4,12 +4,15 @@
  * SPDX-License-Identifier: MIT */
 #include "core.h"
 
+/* Of backward, what has a graph of its own (TD_DOUBLE_BACKPROP). */
 bool
 td__keeps_graph (const TdRun *r)
 {
   const TdEngine *e = &td__engine;
+  const bool twice = e->config.enable_backprop
+                     && (e->phase == TD_PHASE_BACKWARD || e->phase == TD_PHASE_ACCUMULATE);
 
-  return r->call.n_out > 0 && e->phase == TD_PHASE_FORWARD && e->tracer == NULL;
+  return r->call.n_out > 0 && (e->phase == TD_PHASE_FORWARD || twice) && e->tracer == NULL;
 }
 
 TdOp *

@@ -165,11 +165,11 @@ grad_backward (TdBackward *b)
     {
       TdVar *s = td_sigmoid (x), *bell = td_mul (s, td_rsub_scalar (s, 1));
       TdVar *counts = td_add_scalar (td_clip (td_cast (t, td_dtype (x)), -1, 0), 1);
-      TdVar *w = td_mul (td_mul (v, g), td_mul (bell, counts));
+      TdVar *share = a->reduce      ? g
+                     : a->normalize ? td_div (g, td_clip (td_sum (counts), 1, INFINITY))
+                                    : td_div_scalar (g, batch_of (td_backward_in_shape (b, 0)));
 
-      b->gx[0] = a->reduce      ? w
-                 : a->normalize ? td_div (w, td_clip (td_sum (counts), 1, INFINITY))
-                                : td_div_scalar (w, batch_of (td_backward_in_shape (b, 0)));
+      b->gx[0] = td_mul (td_mul (v, share), td_mul (bell, counts));
     }
   if (td_backward_needs (b, 2))
     {

@@ -57,7 +57,7 @@ take_op (Graph *g, TdNode *n, uint32_t mark)
 static void
 collect (Graph *g, TdVar *const *outs, int n)
 {
-  const uint32_t mark = td__engine.mark += 2; /* backward's mark + 1 means something else */
+  const uint32_t mark = td__engine.mark += 4; /* those of backward mean something else */
 
   for (int i = 0; i < n; i++)
     take_op (g, outs[i]->node, mark);

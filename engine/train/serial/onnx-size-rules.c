@@ -12,7 +12,8 @@
 enum
 {
   PER_SLICE = 4, /* of get_item: start, stop, step, kind: 0 a range, 1 an index, 2 a new axis */
-  MOST_NUMBERS = PER_SLICE * 2 * TD_MAX_DIMS
+  MOST_NUMBERS = PER_SLICE * 2 * TD_MAX_DIMS,
+  MOST_STEPS_BACK = 6 /* to the first number of a gradient */
 };
 
 static const TdOnnxSize *
@@ -35,6 +36,13 @@ axis_of (const TdOnnxSizes *z, const TdStep *step)
   return axis < 0 ? axis + shape_in (z, step, 0)->ndim : axis;
 }
 
+/* Does a slice take all of its axis? */
+static bool
+is_whole (const int64_t *s)
+{
+  return s[3] == 0 && s[2] == 1 && s[1] == INT_MAX && (s[0] == 0 || s[0] == INT_MAX);
+}
+
 /* A row of the batch, or some of its rows: which ones the code chose by its size, maybe. */
 static const char *
 get_item (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
@@ -46,10 +54,7 @@ get_item (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
   for (const int64_t *s = slices; s < slices + n; s += PER_SLICE)
     if (s[3] != 2)
       {
-        const bool whole
-            = s[3] == 0 && s[2] == 1 && s[1] == INT_MAX && (s[0] == 0 || s[0] == INT_MAX);
-
-        if (!whole && axis < shape_in (z, step, 0)->ndim)
+        if (!is_whole (s) && axis < shape_in (z, step, 0)->ndim)
           *mask |= sizes_in (z, step, 0)[axis].mask;
         axis++;
       }
@@ -116,24 +121,61 @@ gathering (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
   return *mask != 0 ? "takes some of its rows by number" : NULL;
 }
 
-/* A sum over the batch that is divided by the batch's size. */
+/* Do a node's numbers come from one number that the code brought, as a gradient's first do? */
+static bool
+is_seed (const TdOnnxSizes *z, uint32_t node, int depth)
+{
+  if (z->is_uniform != NULL && z->is_uniform[node])
+    return true;
+  for (uint32_t i = 0; i < z->s->forward.n && depth > 0; i++)
+    {
+      const TdStep *step = &z->s->forward.steps[i];
+
+      for (uint32_t k = 0; k < step->n_out; k++)
+        if (td__step_out (z->s, step, k) == node)
+          {
+            bool all = true;
+
+            for (uint32_t j = 0; j < step->n_in && all; j++)
+              all = is_seed (z, td__step_in (z->s, step, j), depth - 1);
+            return all;
+          }
+    }
+  return false;
+}
+
+/* May a factor be how many elements something with that size has, one by it, or two by it as in
+ * the gradient of a mean of squares? */
+static bool
+may_count (double factor, int64_t was)
+{
+  const double counts[] = { factor, 1 / factor, 2 / factor };
+
+  for (int i = 0; i < 3; i++)
+    {
+      const double times = fabs (counts[i]) / (double)was;
+
+      if (times > 0.5 && times < 1e15 && fabs (times - nearbyint (times)) < 1e-7 * times
+          && (was > 1 || times > 1.5))
+        return true;
+    }
+  return false;
+}
+
+/* A sum over the batch that is divided by the batch's size, and the gradient of a mean. */
 static const char *
 scaling (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
 {
   const uint32_t node = td__step_in (z->s, step, 0);
   const double value = td__export_number (step, "value", 0);
-  uint64_t has = 0;
+  uint64_t has = 0, from = z->depends[node];
 
   for (int d = 0; d < shape_in (z, step, 0)->ndim; d++)
     has |= z->of[node][d].mask;
   for (int i = 0; i < z->n_symbols; i++)
-    {
-      const double was = (double)z->symbols[i].v[0];
-
-      if (z->symbols[i].why[0] == '\0' && (z->depends[node] & ~has) >> i & 1
-          && (value == was || fabs (value - 1 / was) < 1e-7 / was))
-        *mask |= (uint64_t)1 << i;
-    }
+    if (z->symbols[i].why[0] == '\0' && may_count (value, z->symbols[i].v[0])
+        && ((from & ~has) >> i & 1 || is_seed (z, node, MOST_STEPS_BACK)))
+      *mask |= (uint64_t)1 << i;
   return *mask != 0 ? "has its size, or one by it, as a number" : NULL;
 }
 
@@ -146,17 +188,37 @@ many_parts (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
   return *mask != 0 ? "pads sequences to the longest" : NULL;
 }
 
+/* Sizes of an array that is not here, as numbers: rows of a matrix, columns. */
+static const char *
+given_sizes (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
+{
+  const int64_t size
+      = (int64_t)td__export_number (step, "rows", td__export_number (step, "n_columns", 0));
+
+  for (int i = 0; i < z->n_symbols; i++)
+    if (z->symbols[i].why[0] == '\0' && z->symbols[i].v[0] == size)
+      *mask |= (uint64_t)1 << i;
+  return *mask != 0 ? "has a size as a number that may be it" : NULL;
+}
+
 static const struct
 {
   const char *op;
   const char *(*refuses) (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask);
 } rules[] = {
-  { "get_item", get_item },     { "get_item_arrays", gathering },
-  { "split_axis", along_axis }, { "split_axis_indices", along_axis },
-  { "pad", padding },           { "pad_sequence", many_parts },
-  { "tile", repeating },        { "repeat", repeating },
-  { "mul_scalar", scaling },    { "div_scalar", scaling },
+  { "get_item", get_item },
+  { "get_item_arrays", gathering },
+  { "split_axis", along_axis },
+  { "split_axis_indices", along_axis },
+  { "pad", padding },
+  { "pad_sequence", many_parts },
+  { "tile", repeating },
+  { "repeat", repeating },
+  { "mul_scalar", scaling },
+  { "div_scalar", scaling },
   { "rdiv_scalar", scaling },
+  { "embed_id_grad", given_sizes },
+  { "select_item_grad", given_sizes },
 };
 
 const char *
@@ -174,6 +236,71 @@ td__onnx_size_accepts (const TdStep *step, int j, TdOnnxSize (*in)[TD_MAX_DIMS])
 {
   return strcmp (step->cls->name, "lstm") != 0 || in[0][0].v[0] != in[1][0].v[0]
          || in[0][0].v[j] == in[1][0].v[j];
+}
+
+/* --- gradients of indexing: the shape is an attribute --- */
+
+/* For each axis of the result, the axis of gy that it is as a whole, or -1. */
+static void
+axes_of_slices (const TdStep *step, int ndim, int *whole)
+{
+  int64_t slices[MOST_NUMBERS];
+  const int n = td__export_ints (step, "slices", slices, MOST_NUMBERS);
+  int axis = 0, from = 0;
+
+  for (const int64_t *s = slices; s < slices + n; s += PER_SLICE)
+    {
+      if (s[3] != 2)
+        whole[axis++] = is_whole (s) ? from : -1;
+      from += s[3] != 1;
+    }
+  while (axis < ndim)
+    whole[axis++] = from++;
+}
+
+static void
+axes_of_arrays (const TdOnnxSizes *z, const TdStep *step, int ndim, int *whole)
+{
+  const int given = (int)td__export_number (step, "axis", 0), n = (int)step->n_in - 1;
+  const int axis = given < 0 ? given + ndim : given;
+
+  for (int d = 0; d < ndim; d++)
+    whole[d] = d < axis ? d : d < axis + n ? -1 : d - n + shape_in (z, step, 1)->ndim;
+}
+
+bool
+td__onnx_size_put_back (TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
+{
+  const uint32_t node = td__step_out (z->s, step, 0);
+  const TdShape *y = &z->s->nodes[node].shape;
+  int whole[TD_MAX_DIMS];
+  uint64_t carried = 0;
+
+  if (strcmp (step->cls->name, "get_item_grad") == 0)
+    axes_of_slices (step, y->ndim, whole);
+  else
+    axes_of_arrays (z, step, y->ndim, whole);
+  for (int d = 0; d < y->ndim; d++)
+    if (whole[d] >= 0)
+      {
+        z->of[node][d] = sizes_in (z, step, 0)[whole[d]];
+        carried |= z->of[node][d].mask;
+      }
+  for (int d = 0; d < y->ndim; d++)
+    for (int i = 0; i < z->n_symbols && whole[d] < 0; i++)
+      if (z->symbols[i].why[0] == '\0' && (carried >> i & 1) == 0
+          && y->dim[d] == z->symbols[i].v[0])
+        *mask |= (uint64_t)1 << i;
+  for (int d = 0; d < shape_in (z, step, 0)->ndim; d++)
+    {
+      bool kept = step->n_in > 1; /* axes of indices are summed over */
+
+      for (int c = 0; c < y->ndim; c++)
+        kept = kept || whole[c] == d;
+      if (!kept)
+        *mask |= sizes_in (z, step, 0)[d].mask;
+    }
+  return *mask == 0;
 }
 
 /* --- reshape --- */

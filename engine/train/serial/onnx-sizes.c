@@ -546,6 +546,11 @@ operation (TdOnnxSizes *z, const TdStep *step, bool *ready)
     what = td__onnx_size_reshape (z, step, &refused)
                ? NULL
                : "has the size that there was as a number";
+  else if (strcmp (step->cls->name, "get_item_grad") == 0
+           || strcmp (step->cls->name, "get_item_arrays_grad") == 0)
+    what = td__onnx_size_put_back (z, step, &refused)
+               ? NULL
+               : "has the size that there was as a number";
   else if (infers_both (z, step, in, out))
     take_results (z, step, in, mask, out);
   else if (resolve (z, step, in, out) || close_open (z, mask))

@@ -116,3 +116,6 @@ bool td__onnx_size_accepts (const TdStep *step, int j, TdOnnxSize (*in)[TD_MAX_D
 /** Sizes of reshape's result, from its attribute.  False: a symbol has no place in it; *mask.
  */
 bool td__onnx_size_reshape (TdOnnxSizes *sizes, const TdStep *step, uint64_t *mask);
+/** Sizes of the result of get_item's gradient, by arrays too, whose shape is an attribute.
+ * False: a symbol has no place in it, or may be a number in it; *mask. */
+bool td__onnx_size_put_back (TdOnnxSizes *sizes, const TdStep *step, uint64_t *mask);
