@@ -94,21 +94,21 @@ const TdOnnxRecipe td__onnx_gradient_recipes[] = {
              "f=Sigmoid(" LSTM_GATE ("2") ");o=Sigmoid(" LSTM_GATE (
                  "3") ");k=Tanh(c);"
                       "u=Add(d,Mul(Mul(e,o),Sub(1,Mul(k,k))));Mul(u,f)|Reshape("
-                      "Concat(" LSTM_PART ("Mul(Mul(u,i),Sub(1,Mul(t,t)))") "," LSTM_PART ("Mul"
-                                                                                           "(Mu"
-                                                                                           "l("
-                                                                                           "u,"
-                                                                                           "t),"
-                                                                                           "Mul"
-                                                                                           "(i,"
-                                                                                           "Sub"
-                                                                                           "(1,"
-                                                                                           "i))"
-                                                                                           ")") "," LSTM_PART (
-                          "Mul(Mul(u,a),Mul(f,Sub(1,f)))") "," LSTM_PART ("Mul(Mul(e,k),Mul(o,"
-                                                                          "Sub(1,o)))") ";axis="
-                                                                                        "2),$"
-                                                                                        "1)" },
+                      "Concat(" LSTM_PART ("Mul(Mul(u,i),Sub(1,Mul(t,t)))") "," LSTM_PART (
+                          "Mul"
+                          "(Mu"
+                          "l("
+                          "u,"
+                          "t),"
+                          "Mul"
+                          "(i,"
+                          "Sub"
+                          "(1,"
+                          "i))"
+                          ")") "," LSTM_PART ("Mul(Mul(u,a),Mul(f,Sub(1,f)))") "," LSTM_PART ("Mul(Mul(e,k),Mul(o,"
+                                                                                              "Sub(1,o)))") ";axis="
+                                                                                                            "2),$"
+                                                                                                            "1)" },
   { "scaled_dot_product_attention_grad?#6?!causal", "u=" TD_ONNX_SCORES ";" ATTENTION },
   { "scaled_dot_product_attention_grad?#6", "k=!causal;" HIDDEN },
   { "scaled_dot_product_attention_grad?#7?!causal", "k=" TD_ONNX_SEEN ("g") ";" HIDDEN },

@@ -11,9 +11,10 @@
  *   ~1       the shape of input 1 with axes of 1 around it, where it belongs to axis 1 of a
  *   #0 :#0   the size of axis 0 of a
  *   !name    what a function below makes
- * Behind the operands of a call, after ";", are attributes. Of these axes=A stands for the axes
- * of attribute axis, C for all but 1, S for those that the result has not; to=T for the
- * result's type, F for that of a, I for i64, B for bool; a word in small letters is a text.
+ * Behind the operands of a call, after ";", are attributes: lists, whole numbers, words, and
+ * numbers with a point. Of these axes=A stands for the axes of attribute axis, C for all but 1,
+ * S for those that the result has not; to=T for the result's type, R for that of a second
+ * result, F for that of a, I for i64, B for bool.
  *
  * Results behind the last that is read are left out. Recipes of most gradients are in
  * onnx-gradient-formulas.c.
@@ -33,7 +34,7 @@
 enum
 {
   TEXT = TD_ONNX_TEXT,
-  MOST_NAMES = 14,
+  MOST_NAMES = 16,
   MOST_IN = 6
 };
 
@@ -281,6 +282,29 @@ constant (Recipe *r, char *to)
     td__onnx_constant_number (r->o, number (r), (TdDtype)input (r, 0)->dtype, to, TEXT);
 }
 
+/* A word, a whole number, or one with a point. */
+static void
+one_attribute (Recipe *r, TdOnnxNodeWriter *n, const char *key)
+{
+  const char *from = r->at;
+  const size_t length = strcspn (from, ",)");
+  char word[32];
+  double value;
+
+  if (islower ((unsigned char)*from))
+    {
+      snprintf (word, sizeof word, "%.*s", (int)length, from);
+      td__onnx_text (n, key, word);
+      r->at += length;
+      return;
+    }
+  value = number (r);
+  if (memchr (from, '.', length) != NULL)
+    td__onnx_float (n, key, value);
+  else
+    td__onnx_int (n, key, (int64_t)value);
+}
+
 /* "key=value" behind the operands.  Axes of a reduction may be an operand: then *axes has them.
  */
 static void
@@ -288,7 +312,7 @@ call_attribute (Recipe *r, TdOnnxNodeWriter *n, bool axes_as_input, int64_t *axe
 {
   char key[32];
   size_t k = 0;
-  int64_t values[TD_MAX_DIMS];
+  int64_t values[2 * TD_MAX_DIMS];
   int count;
 
   while (*r->at != '=' && k + 1 < sizeof key)
@@ -301,6 +325,7 @@ call_attribute (Recipe *r, TdOnnxNodeWriter *n, bool axes_as_input, int64_t *axe
 
       td__onnx_int (n, key,
                     td__onnx_dtype (letter == 'T'   ? output (r, 0)->dtype
+                                    : letter == 'R' ? output (r, 1)->dtype
                                     : letter == 'F' ? input (r, 0)->dtype
                                     : letter == 'I' ? TD_I64
                                                     : TD_BOOL));
@@ -318,13 +343,13 @@ call_attribute (Recipe *r, TdOnnxNodeWriter *n, bool axes_as_input, int64_t *axe
     }
   if (*r->at != '[' && strchr ("ACS", *r->at) == NULL)
     {
-      td__onnx_int (n, key, (int64_t)number (r));
+      one_attribute (r, n, key);
       return;
     }
   count = *r->at == '[' ? list (r, values) : axes_of (r, *r->at++, values);
   if (axes_as_input && strcmp (key, "axes") == 0)
     {
-      memcpy (axes, values, sizeof values);
+      memcpy (axes, values, sizeof *axes * (size_t)(count > 0 ? count : 0));
       *n_axes = count;
     }
   else if (count >= 0)
@@ -420,8 +445,9 @@ has_ended (const TdOnnx *o, const TdStep *step)
          > s->nodes[td__step_in (s, step, 1)].shape.dim[0];
 }
 
-/* Does a row's key, "op?attribute?!attribute?#3", fit the step?  Attributes are not 0, or 0;
- * after # comes the number of inputs; ended is no attribute. */
+/* Does a row's key, "op?attribute?!attribute?attribute=2?*attribute?#3", fit the step?
+ * Attributes are not 0, or 0, or that number, or lists that are not empty; after # comes the
+ * number of inputs; ended is no attribute. */
 static bool
 fits (const char *key, const TdOnnx *o, const TdStep *step)
 {
@@ -432,12 +458,17 @@ fits (const char *key, const TdOnnx *o, const TdStep *step)
   for (key += n; *key == '?'; key += strcspn (key, "?"))
     {
       const bool opposite = key[1] == '!';
-      char name[32];
+      char name[32], *is;
+      int64_t first[1];
 
       key += 1 + opposite;
       snprintf (name, sizeof name, "%.*s", (int)strcspn (key, "?"), key);
+      if ((is = strchr (name, '=')) != NULL)
+        *is++ = '\0';
       if (strcmp (name, "ended") == 0 ? !has_ended (o, step)
           : name[0] == '#'            ? (int)step->n_in != name[1] - '0'
+          : name[0] == '*'            ? td__export_ints (step, name + 1, first, 1) <= 0
+          : is != NULL                ? td__export_number (step, name, 0) != is[0] - '0'
                                       : (td__export_number (step, name, 0) != 0) == opposite)
         return false;
     }
@@ -501,9 +532,6 @@ static const TdOnnxRecipe recipes[] = {
   { "cumsum", "CumSum(a,:@axis;reverse=@reverse)" },
   { "select_item", "Reshape(GatherElements(a,Reshape(Cast(b;to=I),[-1,1]);axis=1),$0)" },
   { "one_hot", "Cast(OneHot(Cast(a;to=I),:@n_classes,[0,1]);to=T)" },
-  { "get_item_arrays?#2", "Gather(a,b;axis=@axis)" },
-  { "get_item_arrays?#3?!axis",
-    "GatherND(a,Concat(Unsqueeze(Cast(b;to=I),[-1]),Unsqueeze(Cast(c;to=I),[-1]);axis=-1))" },
   { "batch_normalization",
     "m=ReduceMean(a;axes=C);" MOMENTS ("a", "C") "s=Sqrt(Add(v,@eps));n=Div(u,s);" SCALED
                                                  "|Reshape(m,$1)|Reshape(Reciprocal(s),$2)" },
@@ -511,6 +539,10 @@ static const TdOnnxRecipe recipes[] = {
                                "g", "[2]") "s=Sqrt(Add(v,@eps));n=Reshape(Div(u,s),^0);" SCALED
                                            "|Reshape(m,$1)|Reshape(Reciprocal(s),$2)" },
   { "random_like?!distribution", "RandomNormalLike(a)" },
+  { "random_like?distribution=1",
+    "Neg(Log(Neg(Log(Clip(RandomUniformLike(a),2.98e-8,0.99999994)))))" },
+  { "random_like?distribution=2",
+    "Div(Cast(GreaterOrEqual(RandomUniformLike(a),@ratio);to=F),Sub(1,@ratio))" },
   { "rms_normalization", "s=Sqrt(Add(ReduceMean(Mul(a,a);axes=[-1]),@eps));Mul(Div(a,s),b)|"
                          "Reshape(Reciprocal(s),$1)" },
   { "normalize", "Div(a,Add(Sqrt(ReduceSum(Mul(a,a);axes=A)),@eps))" },
@@ -530,6 +562,9 @@ static const TdOnnxRecipe recipes[] = {
     "k=" SEEN ";u=" MASKED ";MatMul(" HIDE ",c)|" SEEN_LOG_SUM },
   { "scaled_dot_product_attention?#4",
     "k=Mul(" SEEN ",!causal);u=" MASKED ";MatMul(" HIDE ",c)|" SEEN_LOG_SUM },
+  { "accuracy?*ignore_label", "t=Cast(b;to=I);k=Not(Equal(t,:@ignore_label));r=And(k,Equal("
+                              "ArgMax(a;axis=1,keepdims=0),t));"
+                              "Div(ReduceSum(Cast(r;to=F);keepdims=0)," COUNTED ")" },
   { "accuracy", "ReduceMean(Cast(Equal(ArgMax(a;axis=1,keepdims=0),Cast(b;to=I));to=F);"
                 "keepdims=0)" },
   { "binary_accuracy",
@@ -587,13 +622,10 @@ static const char *
 refuses (const TdOnnx *o, const TdStep *step, const char *text)
 {
   const char *op = step->cls->name;
-  int64_t ignored[1];
   const TdShape *x = &o->s->nodes[td__step_in (o->s, step, 0)].shape;
 
   if (n_used (o, step) > n_results (text))
     return "whose further results are used";
-  if (strcmp (op, "accuracy") == 0 && td__export_ints (step, "ignore_label", ignored, 1) > 0)
-    return "with ignore_label";
   if (strstr (text, "!every") != NULL
       && x->dim[0] % o->s->nodes[td__step_in (o->s, step, step->n_in - 1)].shape.dim[0] != 0)
     return "whose last batches share a mask";
@@ -642,11 +674,24 @@ recipe_of (const TdOnnxRecipe *table, const TdOnnx *o, const TdStep *step)
   return NULL;
 }
 
+void
+td__onnx_compose (TdOnnx *o, const TdStep *step, const char *line, const TdOnnxGiven *given,
+                  int n)
+{
+  Recipe r = { .o = o, .step = step, .at = line };
+
+  for (; r.n_names < n; r.n_names++)
+    {
+      r.name[r.n_names] = given[r.n_names].letter;
+      snprintf (r.value[r.n_names], TEXT, "%s", given[r.n_names].value);
+    }
+  follow (&r);
+}
+
 bool
 td__onnx_recipe (TdOnnx *o, const TdStep *step, const char **why)
 {
   const TdOnnxRecipe *found = recipe_of (recipes, o, step);
-  Recipe r = { .o = o, .step = step };
 
   *why = NULL;
   if (found == NULL)
@@ -654,8 +699,7 @@ td__onnx_recipe (TdOnnx *o, const TdStep *step, const char **why)
   if (found == NULL)
     return false;
   *why = refuses (o, step, found->text);
-  r.at = found->text;
   if (*why == NULL)
-    follow (&r);
+    td__onnx_compose (o, step, found->text, NULL, 0);
   return *why == NULL;
 }

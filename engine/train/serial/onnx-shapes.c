@@ -110,16 +110,13 @@ moveaxis (TdOnnx *o, const TdStep *step)
   td__onnx_end (&n);
 }
 
-/* Slice, by axes that are sliced; Reshape gives the axes that are new or gone. */
-static void
-get_item (TdOnnx *o, const TdStep *step)
+void
+td__onnx_sliced (TdOnnx *o, const TdStep *step, const char *from, char *to)
 {
-  const TdShape *y = shape_of (o, out (o, step, 0));
   int64_t slices[PER_SLICE * 2 * AXES], parts[4][AXES];
   const int64_t *const lists[] = { parts[0], parts[1], parts[2], parts[3] };
   const int n = td__export_ints (step, "slices", slices, PER_SLICE * 2 * AXES);
   int count = 0, axis = 0, sizes[4];
-  char sliced[TEXT];
 
   for (const int64_t *s = slices; s < slices + n; s += PER_SLICE)
     if (s[3] != 2)
@@ -135,10 +132,19 @@ get_item (TdOnnx *o, const TdStep *step)
       }
   for (int i = 0; i < 4; i++)
     sizes[i] = count;
-  snprintf (sliced, sizeof sliced, "%s", td__onnx_value (o, in (o, step, 0)));
+  snprintf (to, TEXT, "%s", from);
   if (count > 0)
-    with_lists (o, "Slice", td__onnx_value (o, in (o, step, 0)), lists, sizes, 4,
-                td__onnx_made (o, sliced, sizeof sliced));
+    with_lists (o, "Slice", from, lists, sizes, 4, td__onnx_made (o, to, TEXT));
+}
+
+/* Slice, by axes that are sliced; Reshape gives the axes that are new or gone. */
+static void
+get_item (TdOnnx *o, const TdStep *step)
+{
+  const TdShape *y = shape_of (o, out (o, step, 0));
+  char sliced[TEXT];
+
+  td__onnx_sliced (o, step, td__onnx_value (o, in (o, step, 0)), sliced);
   with_sizes (o, "Reshape", sliced, sizes_of (o, out (o, step, 0)), y->ndim,
               td__onnx_value (o, out (o, step, 0)));
 }

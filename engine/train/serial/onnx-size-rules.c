@@ -103,22 +103,41 @@ repeating (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
   return *mask != 0 ? "repeats something as often as it was large, or repeats it" : NULL;
 }
 
-/* Rows by index; indices that the code brought are of the rows that there were. */
+/* Rows by index, which inputs [from, to) are; indices that the code brought are of the rows
+ * that there were. */
 static const char *
-gathering (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
+indexing (const TdOnnxSizes *z, const TdStep *step, uint32_t from, uint32_t to,
+          const TdOnnxSize *indexed, uint64_t *mask)
 {
-  const int axis = axis_of (z, step);
   uint64_t index = 0;
 
-  for (uint32_t i = 1; i < step->n_in; i++)
+  for (uint32_t i = from; i < to; i++)
     {
       index |= z->depends[td__step_in (z->s, step, i)];
       for (int d = 0; d < shape_in (z, step, i)->ndim; d++)
         index |= sizes_in (z, step, i)[d].mask;
     }
-  for (uint32_t i = 0; i + 1 < step->n_in; i++)
-    *mask |= sizes_in (z, step, 0)[axis + (int)i].mask & ~index;
+  for (uint32_t i = 0; i < to - from; i++)
+    *mask |= indexed[i].mask & ~index;
   return *mask != 0 ? "takes some of its rows by number" : NULL;
+}
+
+static const char *
+gathering (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
+{
+  return indexing (z, step, 1, step->n_in, sizes_in (z, step, 0) + axis_of (z, step), mask);
+}
+
+static const char *
+scattering (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
+{
+  return indexing (z, step, 2, step->n_in, sizes_in (z, step, 0) + axis_of (z, step), mask);
+}
+
+static const char *
+embedding (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
+{
+  return indexing (z, step, 0, 1, sizes_in (z, step, 1), mask);
 }
 
 /* Do a node's numbers come from one number that the code brought, as a gradient's first do? */
@@ -208,6 +227,9 @@ static const struct
 } rules[] = {
   { "get_item", get_item },
   { "get_item_arrays", gathering },
+  { "scatter_add", get_item },
+  { "scatter_add_arrays", scattering },
+  { "embed_id", embedding },
   { "split_axis", along_axis },
   { "split_axis_indices", along_axis },
   { "pad", padding },

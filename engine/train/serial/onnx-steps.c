@@ -372,6 +372,25 @@ linear (TdOnnx *o, const TdStep *step, const char *type)
   td__onnx_end (&n);
 }
 
+/* Behind the image as much as the last windows of a convolution reach over it. */
+static void
+cover (TdOnnx *o, const TdStep *step, int n_axes, int64_t *pads)
+{
+  const TdShape *y = &info (o, out (o, step))->shape, *w = &info (o, in (o, step, 1))->shape;
+  int64_t stride[AXES], dilate[AXES];
+  const int n_stride = td__export_ints (step, "stride", stride, AXES),
+            n_dilate = td__export_ints (step, "dilate", dilate, AXES);
+
+  for (int i = 0; i < n_axes; i++)
+    {
+      const int64_t by = n_stride <= 0 ? 1 : stride[n_stride == 1 ? 0 : i],
+                    apart = n_dilate <= 0 ? 1 : dilate[n_dilate == 1 ? 0 : i];
+
+      pads[i] = (y->dim[2 + i] - 1) * by + (w->dim[2 + i] - 1) * apart + 1
+                - td__onnx_fixed (o, step, in (o, step, 0), 2 + i) - pads[i];
+    }
+}
+
 /* Strides, pads on both sides, and the window's size. */
 static void
 window (TdOnnxNodeWriter *n, const TdStep *step, int n_axes, bool dilates)
@@ -389,6 +408,8 @@ window (TdOnnxNodeWriter *n, const TdStep *step, int n_axes, bool dilates)
   memset (pads, 0, sizeof pads);
   td__export_ints (step, "pad", pads, n_axes);
   memcpy (pads + n_axes, pads, (size_t)n_axes * sizeof *pads);
+  if (dilates && td__export_number (step, "cover_all", 0) != 0)
+    cover (n->o, step, n_axes, pads + n_axes);
   td__onnx_ints (n, "pads", pads, 2 * n_axes);
   if (dilates && (count = td__export_ints (step, "dilate", values, AXES)) > 0)
     td__onnx_ints (n, "dilations", values, count);
@@ -402,11 +423,6 @@ convolution (TdOnnx *o, const TdStep *step, const char *type)
 {
   TdOnnxNodeWriter n;
 
-  if (td__export_number (step, "cover_all", 0) != 0)
-    {
-      foreign (o, step, "with cover_all");
-      return;
-    }
   n = td__onnx_node (o, type, NULL);
   for (uint32_t i = 0; i < step->n_in; i++)
     td__onnx_in_node (&n, in (o, step, i));
@@ -423,7 +439,7 @@ pooling (TdOnnx *o, const TdStep *step, const char *type)
 
   if (step->n_out > 1 && td__export_is_used (o->s, td__step_out (o->s, step, 1)))
     {
-      foreign (o, step, "with the places of the largest");
+      td__onnx_windows (o, step);
       return;
     }
   n = td__onnx_node (o, type, NULL);
@@ -594,6 +610,7 @@ composed (TdOnnx *o, const TdStep *step)
   const char *why = NULL;
 
   if (!td__onnx_shape (o, step) && !td__onnx_gradient (o, step) && !td__onnx_map (o, step)
+      && !td__onnx_windows (o, step) && !td__onnx_places (o, step)
       && !td__onnx_recipe (o, step, &why))
     foreign (o, step, why);
 }

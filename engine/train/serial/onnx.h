@@ -99,5 +99,21 @@ bool td__onnx_shape (TdOnnx *o, const TdStep *step);
  * linear along each axis of an image (onnx-maps.c).  False where it is none. */
 bool td__onnx_gradient (TdOnnx *o, const TdStep *step);
 bool td__onnx_map (TdOnnx *o, const TdStep *step);
+/** Slice a value as the step's attribute slices says, but for axes that are new or gone; the
+ * name of what is left goes to `to`, which has TD_ONNX_TEXT bytes. */
+void td__onnx_sliced (TdOnnx *o, const TdStep *step, const char *from, char *to);
+/** A value that a recipe calls by a letter. */
+typedef struct TdOnnxGiven
+{
+  char letter; /**< none of the step's inputs, which are a, b ... */
+  const char *value;
+} TdOnnxGiven;
+/** Write a step by a line of text as the recipes of onnx-recipes.c are, with further names. */
+void td__onnx_compose (TdOnnx *o, const TdStep *step, const char *line,
+                       const TdOnnxGiven *given, int n);
+/** Write an operation on windows of images (onnx-windows.c), or one that picks elements by
+ * their places or adds to them (onnx-places.c); false: it is none. */
+bool td__onnx_windows (TdOnnx *o, const TdStep *step);
+bool td__onnx_places (TdOnnx *o, const TdStep *step);
 /** Write the nodes of one step (onnx-steps.c). */
 void td__onnx_step (TdOnnx *o, const TdStep *step);
