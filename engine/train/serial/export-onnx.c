@@ -16,7 +16,8 @@ enum
   KIND_INT = 2,
   KIND_STRING = 3,
   KIND_TENSOR = 4,
-  KIND_INTS = 7
+  KIND_INTS = 7,
+  KIND_STRINGS = 8
 };
 enum
 {
@@ -155,6 +156,16 @@ td__onnx_text (TdOnnxNodeWriter *n, const char *name, const char *text)
   TdMessage a = attribute (name, KIND_STRING);
 
   td__message_text (&a, ATTRIBUTE_S, text);
+  td__message_nest (&n->m, NODE_ATTRIBUTE, &a);
+}
+
+void
+td__onnx_texts (TdOnnxNodeWriter *n, const char *name, const char *text, int count)
+{
+  TdMessage a = attribute (name, KIND_STRINGS);
+
+  for (int i = 0; i < count; i++)
+    td__message_text (&a, ATTRIBUTE_STRINGS, text);
   td__message_nest (&n->m, NODE_ATTRIBUTE, &a);
 }
 
@@ -450,14 +461,11 @@ write_graph (TdOnnx *o, const char *name, const TdSite *site)
       td__message_text (&o->graph, GRAPH_NAME, name);
       name_given (o);
       status = write_given (o, site);
-      for (uint32_t i = 0; i < o->s->forward.n && status == TD_OK; i++)
-        {
-          o->step = &o->s->forward.steps[i];
-          td__onnx_step (o, o->step);
-        }
-      o->step = NULL;
       if (status == TD_OK)
-        write_outputs (o);
+        {
+          td__onnx_all_steps (o);
+          write_outputs (o);
+        }
     }
   while (status == TD_OK && n_fixed (o) > before);
   return status;
@@ -541,6 +549,8 @@ td__export_onnx (const char *call, const char *name, const TdSchedule *s,
     {
       uint32_t n_lacks;
 
+      o.loops = td__onnx_loops_find (s);
+      o.sizes.loops = &o.loops;
       status = write_graph (&o, name, site);
       n_lacks = o.lacks.n;
       for (uint32_t k = 0; k < o.lacks.n_lines && options->custom_domains; k++)
@@ -553,6 +563,7 @@ td__export_onnx (const char *call, const char *name, const TdSchedule *s,
       if (status == TD_OK)
         status = write_model (&o, call, name, options, n_lacks, path, site);
       forget (&o);
+      td__onnx_loops_free (&o.loops);
     }
   td__onnx_sizes_free (&o.sizes);
   free (named);

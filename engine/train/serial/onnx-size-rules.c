@@ -4,6 +4,7 @@
 #include "onnx-sizes.h"
 
 #include "export.h"
+#include "onnx-loops.h"
 
 #include <limits.h>
 #include <math.h>
@@ -246,6 +247,8 @@ static const struct
 const char *
 td__onnx_size_refuses (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
 {
+  if (td__onnx_size_is_cut (z, step))
+    return NULL;
   for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
     if (strcmp (rules[i].op, step->cls->name) == 0)
       return rules[i].refuses (z, step, mask);
@@ -323,6 +326,42 @@ td__onnx_size_put_back (TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
         *mask |= sizes_in (z, step, 0)[d].mask;
     }
   return *mask == 0;
+}
+
+/* --- the steps of a recurrent layer --- */
+
+bool
+td__onnx_size_is_cut (const TdOnnxSizes *z, const TdStep *step)
+{
+  return z->loops != NULL && z->loops->role[step - z->s->forward.steps].splits;
+}
+
+bool
+td__onnx_size_cut (TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
+{
+  const TdOnnxSize *all = sizes_in (z, step, 0);
+  TdOnnxSize part = all[0];
+
+  part.times /= step->n_out;
+  part.fixed /= step->n_out;
+  for (int j = 0; j < TD_ONNX_SAMPLES; j++)
+    part.v[j] /= step->n_out;
+  memset (part.outer, 0, sizeof part.outer);
+  for (int i = 0; i < z->n_symbols; i++)
+    part.outer[i] = part.times == 1 && part.fixed == 0 && part.mask == (uint64_t)1 << i;
+  for (int j = 0; j < TD_ONNX_SAMPLES; j++)
+    part.known = part.known && part.v[j] * (int64_t)step->n_out == all[0].v[j];
+  *mask = all[0].mask;
+  if (!part.known && all[0].mask != 0)
+    return false;
+  for (uint32_t k = 0; k < step->n_out; k++)
+    {
+      TdOnnxSize *to = z->of[td__step_out (z->s, step, k)];
+
+      to[0] = part;
+      to[1] = all[1];
+    }
+  return true;
 }
 
 /* --- reshape --- */

@@ -505,6 +505,24 @@ close_open (TdOnnxSizes *z, uint64_t mask)
   return mask >> TD_ONNX_SYMBOLS != 0;
 }
 
+/* The inputs of all steps of a recurrent layer are as many for each: what is open of them is as
+ * large as what follows a symbol.  False: nothing was open. */
+static bool
+close_steps (TdOnnxSizes *z, const TdStep *step, uint64_t mask)
+{
+  const int64_t rows = z->s->nodes[td__step_out (z->s, step, 0)].shape.dim[0];
+
+  for (int k = 0; k < z->n_open; k++)
+    for (int i = 0; i < z->n_symbols && (mask >> (TD_ONNX_SYMBOLS + k) & 1) != 0; i++)
+      if ((mask >> i & 1) != 0 && z->symbols[i].v[0] == rows && z->open[k].v[0] == rows)
+        {
+          decide (z, (TdOnnxDecision){
+                         .node = z->open[k].node, .axis = z->open[k].axis, .symbol = i });
+          return true;
+        }
+  return close_open (z, mask);
+}
+
 /* False: something was decided, and all is to be looked at again. */
 static bool
 operation (TdOnnxSizes *z, const TdStep *step, bool *ready)
@@ -540,6 +558,11 @@ operation (TdOnnxSizes *z, const TdStep *step, bool *ready)
     sizes_to (z, step);
   else if (mask == 0)
     ;
+  else if (td__onnx_size_is_cut (z, step))
+    {
+      if (!td__onnx_size_cut (z, step, &refused) && !(again = close_steps (z, step, refused)))
+        what = "cuts it into a number of parts";
+    }
   else if (td_op_class_find (step->cls->name) != step->cls)
     what = "is the program's own";
   else if (strcmp (step->cls->name, "reshape") == 0)

@@ -80,6 +80,7 @@ typedef struct TdOnnxSizes
   } * more; /**< further axes with a symbol's size */
   uint32_t n_more;
   bool numbers_first; /**< an operation that accepts both makes an open size a number */
+  const struct TdOnnxLoops *loops; /**< NULL: there are none */
 } TdOnnxSizes;
 
 /** Find the symbols of the arguments by what the option `axes` says: NULL, axis 0 of each is
@@ -119,3 +120,9 @@ bool td__onnx_size_reshape (TdOnnxSizes *sizes, const TdStep *step, uint64_t *ma
 /** Sizes of the result of get_item's gradient, by arrays too, whose shape is an attribute.
  * False: a symbol has no place in it, or may be a number in it; *mask. */
 bool td__onnx_size_put_back (TdOnnxSizes *sizes, const TdStep *step, uint64_t *mask);
+/** Is it a step that cuts the inputs of a recurrent layer into one part for each of its steps,
+ * whatever numbers the code had for that? */
+bool td__onnx_size_is_cut (const TdOnnxSizes *sizes, const TdStep *step);
+/** Sizes of these parts, which are equally long.  False: it is not known; *mask: what it
+ * follows. */
+bool td__onnx_size_cut (TdOnnxSizes *sizes, const TdStep *step, uint64_t *mask);

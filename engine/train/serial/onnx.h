@@ -5,6 +5,7 @@
 #pragma once
 
 #include "export.h"
+#include "onnx-loops.h"
 #include "onnx-names.h"
 #include "onnx-sizes.h"
 #include "onnx-weights.h"
@@ -25,6 +26,7 @@ typedef struct TdOnnx
   const char
       *symbol[TD_ONNX_SYMBOLS]; /**< values that hold what a symbol stands for, or NULL */
   TdOnnxSizes sizes;
+  TdOnnxLoops loops;
   TdOnnxWeights weights;
   int opset;
   TdExportLacks lacks;
@@ -46,6 +48,8 @@ void td__onnx_int (TdOnnxNodeWriter *n, const char *name, int64_t value);
 void td__onnx_float (TdOnnxNodeWriter *n, const char *name, double value);
 void td__onnx_ints (TdOnnxNodeWriter *n, const char *name, const int64_t *values, int count);
 void td__onnx_text (TdOnnxNodeWriter *n, const char *name, const char *text);
+/** A list of the same word, count times. */
+void td__onnx_texts (TdOnnxNodeWriter *n, const char *name, const char *text, int count);
 void td__onnx_end (TdOnnxNodeWriter *n);
 /** A whole node; what is NULL is left out. */
 typedef struct TdOnnxCall
@@ -117,3 +121,6 @@ bool td__onnx_windows (TdOnnx *o, const TdStep *step);
 bool td__onnx_places (TdOnnx *o, const TdStep *step);
 /** Write the nodes of one step (onnx-steps.c). */
 void td__onnx_step (TdOnnx *o, const TdStep *step);
+/** Write all steps of the forward: those of a recurrent layer as one node, behind all that it
+ * reads (onnx-recurrent.c). */
+void td__onnx_all_steps (TdOnnx *o);
