@@ -355,6 +355,46 @@ out__takes_steps_together_only_where_they_are_a_layer (void **state)
   td_link_free (second);
 }
 
+/* The link sorts whole sequences by numbers of the code: a file of others would be wrong. */
+static void
+out__of_sequences_that_a_link_sorts_keeps_their_lengths (void **state)
+{
+  TdLink *link = td_n_step_gru_new (NULL, "gru", 1, IN, UNITS, 0.0);
+  TdVar *in[3], *out[3] = { NULL };
+  char *text;
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  fill_params (link, 6);
+  for (int equal = 0; equal < 2; equal++)
+    TD_SCOPE ("call")
+      {
+        char name[32], path[512];
+
+        snprintf (name, sizeof name, "sorted%d.onnx", equal);
+        snprintf (path, sizeof path, "%s", td_test_tmp (name));
+        in[0] = td_zeros (TD_F32, TD_SHAPE (1, 2, UNITS));
+        in[1] = td_zeros (TD_F32, TD_SHAPE (STEPS - 1, IN));
+        in[2] = td_zeros (TD_F32, TD_SHAPE (equal ? STEPS - 1 : STEPS, IN));
+        for (unsigned i = 0; i < 3; i++)
+          fill (in[i], i);
+        TD_USING (keep_graph, 1)
+          td_n_step_call (link, in[0], NULL, in + 1, 2, &out[0], NULL, out + 1);
+        assert_int_equal (
+            td_save_onnx (out, 3, path, .in = in, .n_in = 3, .axes = "1:0=length,2:0=other"),
+            TD_OK);
+        keep_case (name, 0, in, 3, out, 3);
+        text = run_onnx (name, true);
+        assert_non_null (
+            strstr (text, equal ? "input1(3,3) input2(3,3)" : "input1(3,3) input2(4,3)"));
+        assert_non_null (strstr (text, "fixed=length stays 3: embed_id at "));
+        assert_non_null (strstr (text, equal ? "\nother stays 3: " : "\nother stays 4: "));
+        assert_int_equal (count (text, "/GRU"), equal);
+        free (text);
+      }
+  td_link_free (link);
+}
+
 int
 main (void)
 {
@@ -362,6 +402,7 @@ main (void)
     engine_test (out__of_equally_long_sequences_is_one_node_a_layer_and_direction),
     engine_test (out__of_a_layer_comes_in_again),
     engine_test (out__takes_steps_together_only_where_they_are_a_layer),
+    engine_test (out__of_sequences_that_a_link_sorts_keeps_their_lengths),
   };
 
   return cmocka_run_group_tests_name ("onnx_recurrent", tests, NULL, NULL);

@@ -483,26 +483,33 @@ opset (TdMessage *model, const char *domain, int version)
   td__message_nest (model, MODEL_OPSET, &m);
 }
 
-/* "batch stays 4: get_item at x.c:12 takes some of its rows by number", in the file and to who
- * asks. */
+/* "batch stays 4: get_item at x.c:12 takes some of its rows by number", to who asks, and all
+ * such lines in the file, under one key: it may have no other of the name. */
 static void
 say_fixed (const TdOnnx *o, const TdOnnxOpt *options, TdMessage *tail)
 {
+  char lines[TD_ONNX_SYMBOLS * 481] = "";
+  size_t n = 0;
+  TdMessage entry = { NULL, 0, 0 };
+
   for (int i = 0; i < o->sizes.n_symbols; i++)
     if (o->sizes.symbols[i].why[0] != '\0')
       {
         const TdOnnxSymbol *symbol = &o->sizes.symbols[i];
-        TdMessage entry = { NULL, 0, 0 };
-        char line[480];
+        char *line = lines + n + (n > 0);
 
-        snprintf (line, sizeof line, "%s stays %lld: %s", symbol->name, (long long)symbol->v[0],
-                  symbol->why);
-        td__message_text (&entry, ENTRY_KEY, "fixed");
-        td__message_text (&entry, ENTRY_VALUE, line);
-        td__message_nest (tail, MODEL_METADATA, &entry);
+        lines[n] = n > 0 ? '\n' : '\0';
+        n = (size_t)(line - lines);
+        n += (size_t)snprintf (line, 480, "%s stays %lld: %s", symbol->name,
+                               (long long)symbol->v[0], symbol->why);
         if (options->fixed != NULL)
           options->fixed (line, options->user);
       }
+  if (n == 0)
+    return;
+  td__message_text (&entry, ENTRY_KEY, "fixed");
+  td__message_text (&entry, ENTRY_VALUE, lines);
+  td__message_nest (tail, MODEL_METADATA, &entry);
 }
 
 static TdStatus

@@ -281,6 +281,30 @@ write_join (Order *order, const TdStep *step, uint32_t l)
             td__onnx_value (order->o, node));
 }
 
+static void write_step (Order *order, uint32_t i);
+
+static void
+write_maker (Order *order, uint32_t node)
+{
+  if (order->o->loops.maker[node] != TD_ABSENT)
+    write_step (order, order->o->loops.maker[node]);
+}
+
+/* What a loop reads; its own steps are written with it. */
+static void
+write_reads (Order *order, uint32_t l)
+{
+  const TdOnnxLoops *loops = &order->o->loops;
+  uint32_t *reads = td__xcalloc ((size_t)loops->loops[l].n + 7, sizeof *reads);
+  const uint32_t n = td__onnx_loop_reads (&loops->loops[l], reads);
+
+  for (uint32_t i = 0; i < order->o->s->forward.n; i++)
+    order->written[i] = order->written[i] || loops->role[i].loop == l;
+  for (uint32_t k = 0; k < n; k++)
+    write_maker (order, reads[k]);
+  free (reads);
+}
+
 /* One step, and before it what it reads. */
 static void
 write_step (Order *order, uint32_t i)
@@ -288,25 +312,14 @@ write_step (Order *order, uint32_t i)
   TdOnnx *o = order->o;
   const TdOnnxRole *role = &o->loops.role[i];
   const TdStep *step = step_at (o, i);
-  uint32_t *reads, n;
 
   if (order->written[i] || role->skipped)
     return;
   order->written[i] = true;
-  reads = td__xcalloc (step->n_in + o->s->forward.n + 8, sizeof *reads);
-  for (n = 0; n < step->n_in && role->loop == TD_ABSENT; n++)
-    reads[n] = td__step_in (o->s, step, n);
   if (role->loop != TD_ABSENT)
-    {
-      n = td__onnx_loop_reads (&o->loops.loops[role->loop], reads);
-      for (uint32_t k = 0; k < o->s->forward.n; k++)
-        if (o->loops.role[k].loop == role->loop)
-          order->written[k] = true;
-    }
-  for (uint32_t k = 0; k < n; k++)
-    if (o->loops.maker[reads[k]] != TD_ABSENT)
-      write_step (order, o->loops.maker[reads[k]]);
-  free (reads);
+    write_reads (order, role->loop);
+  for (uint32_t k = 0; k < step->n_in && role->loop == TD_ABSENT; k++)
+    write_maker (order, td__step_in (o->s, step, k));
   o->step = step;
   if (role->loop != TD_ABSENT)
     {
