@@ -395,6 +395,33 @@ out__of_sequences_that_a_link_sorts_keeps_their_lengths (void **state)
   td_link_free (link);
 }
 
+/* Programs that run ONNX have these layers in float32 alone. */
+static void
+out__of_float64_is_written_step_by_step (void **state)
+{
+  TdVar *in[4], *h;
+  char *text, path[512];
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  snprintf (path, sizeof path, "%s", td_test_tmp ("wide.onnx"));
+  in[0] = wide (TD_SHAPE (2, STEPS, IN), 1);
+  in[1] = wide (TD_SHAPE (UNITS, IN), 2);
+  in[2] = wide (TD_SHAPE (UNITS, UNITS), 3);
+  in[3] = wide (TD_SHAPE (2, UNITS), 4);
+  h = in[3];
+  TD_USING (keep_graph, 1)
+    for (int t = 0; t < STEPS; t++)
+      h = td_tanh (
+          td_add (td_linear (column (in[0], t), in[1], NULL), td_linear (h, in[2], NULL)));
+  assert_int_equal (td_save_onnx (&h, 1, path, .in = in, .n_in = 4), TD_OK);
+  keep_case ("wide.onnx", 0, in, 4, &h, 1);
+  text = run_onnx ("wide.onnx", true);
+  assert_int_equal (count (text, "Tanh"), STEPS);
+  assert_int_equal (count (text, "RNN"), 0);
+  free (text);
+}
+
 int
 main (void)
 {
@@ -403,6 +430,7 @@ main (void)
     engine_test (out__of_a_layer_comes_in_again),
     engine_test (out__takes_steps_together_only_where_they_are_a_layer),
     engine_test (out__of_sequences_that_a_link_sorts_keeps_their_lengths),
+    engine_test (out__of_float64_is_written_step_by_step),
   };
 
   return cmocka_run_group_tests_name ("onnx_recurrent", tests, NULL, NULL);

@@ -457,7 +457,9 @@ take_loop (Search *f, uint32_t first)
       loop.h[t] = f->cells[k].h_next;
       loop.c_last = f->cells[k].c_next;
     }
-  is = loop.n > 1 && find_sides (f, &loop, chain, sides) && find_inputs (f, &loop, sides)
+  is = loop.n > 1
+       && f->s->nodes[loop.h[0]].dtype == TD_F32 /* others of these, onnxruntime does not run */
+       && find_sides (f, &loop, chain, sides) && find_inputs (f, &loop, sides)
        && is_closed (f, &loop, chain) && is_fed (f, &loop, chain);
   if (is)
     {
