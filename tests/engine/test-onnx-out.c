@@ -195,6 +195,41 @@ out__of_images_as_large_as_the_batch_follows_the_batch (void **state)
   td_link_free (l);
 }
 
+/* --- places --- */
+
+/* Resize of others has its places in float32: off by more than is allowed at this size. */
+static void
+out__of_large_images_between_pixels_is_as_near_as_of_small_ones (void **state)
+{
+  TdVar *x = td_zeros (TD_F32, TD_SHAPE (1, 1, 1000, 20)), *y = NULL;
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  fill (x, 3);
+  TD_USING (keep_graph, 1)
+    y = td_resize_images (x, 333, 33);
+  assert_int_equal (td_save_onnx (&y, 1, file ("large.onnx"), .in = &x, .n_in = 1), TD_OK);
+  keep_case ("large.onnx", 0, &x, 1, &y, 1);
+  free (run_onnx ("large.onnx", true));
+}
+
+/* Padding is -inf as well, and never the largest. */
+static void
+out__of_places_finds_them_in_the_image_where_all_is_as_small_as_padding (void **state)
+{
+  TdVar *x = td_full (TD_F32, TD_SHAPE (1, 2, 4, 4), -INFINITY), *places = NULL;
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  TD_USING (keep_graph, 1)
+    td_max_pooling_2d (x, .ksize = { 3, 3 }, .stride = { 2, 2 }, .pad = { 1, 1 },
+                       .indices = &places);
+  assert_int_equal (td_save_onnx (&places, 1, file ("places.onnx"), .in = &x, .n_in = 1),
+                    TD_OK);
+  keep_case ("places.onnx", 0, &x, 1, &places, 1);
+  free (run_onnx ("places.onnx", true));
+}
+
 /* --- what a recurrent net carries along --- */
 
 static TdVar *
@@ -647,6 +682,8 @@ main (void)
     engine_test (out__of_the_graph_that_ran_computes_the_same_with_other_batches),
     engine_test (out__of_a_batch_of_one_runs_with_others),
     engine_test (out__of_images_as_large_as_the_batch_follows_the_batch),
+    engine_test (out__of_large_images_between_pixels_is_as_near_as_of_small_ones),
+    engine_test (out__of_places_finds_them_in_the_image_where_all_is_as_small_as_padding),
     engine_test (out__of_an_lstm_follows_the_batch_and_not_the_length),
     engine_test (out__keeps_the_batch_that_an_operation_has_as_a_number),
     engine_test (out__opens_the_axes_that_are_asked_for),
