@@ -254,7 +254,7 @@ onnx__of_every_row_computes_the_same (void **state)
   fputs (child.out, stdout); /* longer than a message may be */
   print_message ("%d of them with other batches\n", n_batches);
   assert_child_status (child, 0);
-  assert_true (n_batches > 600);
+  assert_true (n_batches > 850);
   td_test_child_clear (&child);
 }
 
