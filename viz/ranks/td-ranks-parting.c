@@ -238,7 +238,8 @@ look_at_persistents (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
       = g_strdup_printf ("%s have their own persistents since iteration %" G_GINT64_FORMAT
                          ": `%s`%s; an evaluation is of as many models as there are ranks",
                          names, row->number, f->array, d.n > 1 ? " and others" : "");
-  f->advice = g_strdup ("td_comm_bcast_link on all ranks, before it, gives all rank 0's");
+  f->advice = g_strdup ("td_comm_allreduce_persistent on all ranks, before it, gives all their "
+                        "means");
 }
 
 static gboolean

@@ -138,7 +138,7 @@ struct _TdRanks
   guint64 n_waits[TD_TAPE_N_WAITS], n_means; /* over all tapes */
   guint64 run_ns;                            /* the longest tape, from its first to its last */
   guint64 n_calls;                           /* rungs that all have left */
-  gboolean sends_link; /* after an update: ranks are given one set of persistents */
+  gboolean shares_persistents; /* after an update: ranks are given one set of them */
   gint64
       uneven; /* iteration: the first in which some ranks update and others do not; -1: none */
   guint n_steps; /* with updates of two ranks or more, which were compared */

@@ -285,18 +285,22 @@ count (TdRankTape *tape, const TdRankIteration *it)
 static void
 forget_persistents (TdRanks *self)
 {
-  for (guint i = self->findings->len; self->sends_link && i-- > 0;)
+  for (guint i = self->findings->len; self->shares_persistents && i-- > 0;)
     if (g_array_index (self->findings, TdRanksFinding, i).cause == TD_RANKS_PERSISTENTS)
       g_array_remove_index (self->findings, i);
 }
 
+/* Rank 0's, or the means of all. */
+static const char *const sharing_calls[]
+    = { "td_comm_bcast_link", "td_comm_allreduce_persistent", NULL };
+
 static void
-look_for_link (TdRanks *self, guint place, const TdRankIteration *it)
+look_for_sharing (TdRanks *self, guint place, const TdRankIteration *it)
 {
   for (guint i = 0; i < it->n_waits && self->tapes[place].first_update >= 0; i++)
-    self->sends_link = self->sends_link
-                       || g_str_equal (td__ranks_text (self, place, it->waits[i].call),
-                                       "td_comm_bcast_link");
+    self->shares_persistents
+        = self->shares_persistents
+          || g_strv_contains (sharing_calls, td__ranks_text (self, place, it->waits[i].call));
 }
 
 /* Of the ranks that have that step. */
@@ -332,7 +336,7 @@ td_ranks_look (TdRanks *self)
         if (row->of[i])
           {
             td__ranks_take_waits (self, i, row->of[i]);
-            look_for_link (self, i, row->of[i]);
+            look_for_sharing (self, i, row->of[i]);
             count (&self->tapes[i], row->of[i]);
           }
       compare_counts (self, row);

@@ -143,7 +143,7 @@ persistents__that_drift_are_a_note (void **state)
       = planted_assert_found (ranks, TD_RANKS_PERSISTENTS, TD_RANKS_NOTE, 0);
 
   assert_string_equal (f->array, "bn/mean");
-  assert_contains (f->advice, "td_comm_bcast_link");
+  assert_contains (f->advice, "td_comm_allreduce_persistent");
   ASSERT_RANKS (f, 0, 1, 2, 3);
 }
 
@@ -253,22 +253,31 @@ parameters__that_part_when_averaged_by_hand_are_told_with_their_update (void **s
   assert_contains (f->advice, "optimizers and hooks");
 }
 
+static const char *sharing; /* the call in the last step */
+
 static void
-drift_until_sent (PlantedStep *step)
+drift_until_shared (PlantedStep *step)
 {
   TdTapeCollective *w = &step->waits[0];
 
   planted_sum (step, TD_TAPE_SUM_PERSISTENT, "bn/mean")->sum[0] += step->rank;
   if (step->iteration == 5)
-    w->call = td_tape_writer_string (step->w, "td_comm_bcast_link");
+    w->call = td_tape_writer_string (step->w, sharing);
 }
 
 static void
 persistents__that_all_are_given_before_the_end_are_no_note (void **state)
 {
-  g_autoptr (TdRanks) ranks = planted_look_at (drift_until_sent);
+  static const char *const calls[] = { "td_comm_bcast_link", "td_comm_allreduce_persistent" };
 
-  assert_null (planted_find (ranks, TD_RANKS_PERSISTENTS));
+  for (guint i = 0; i < G_N_ELEMENTS (calls); i++)
+    {
+      g_autoptr (TdRanks) ranks = NULL;
+
+      sharing = calls[i];
+      ranks = planted_look_at (drift_until_shared);
+      assert_null (planted_find (ranks, TD_RANKS_PERSISTENTS));
+    }
 }
 
 /* ---- gradients ---- */
