@@ -86,13 +86,21 @@ is_named (const char *word, const char *const *names)
   return FALSE;
 }
 
-/* Aspects of two texts of attributes; sizes that follow and places in the random stream are not
- * decisions of the program. */
+gboolean
+td_diff_is_call_of_ranks (const char *op)
+{
+  return g_str_has_prefix (op, "comm_") || g_str_equal (op, "send") || g_str_equal (op, "recv");
+}
+
+/* Aspects of two texts of attributes of an operation; sizes that follow and places in the
+ * random stream are not decisions of the program, nor is which rank of a communicator it ran
+ * on. */
 static guint
-compare_attrs (const char *a, const char *b)
+compare_attrs (const char *op, const char *a, const char *b)
 {
   static const char *const random[] = { "offset", "seed", "key", NULL };
   static const char *const sizes[] = { "shape", NULL };
+  static const char *const own[] = { "rank", NULL };
   guint aspects = 0;
 
   if (g_str_equal (a, b))
@@ -103,6 +111,8 @@ compare_attrs (const char *a, const char *b)
   for (guint i = 0; wa[i]; i++)
     {
       if (g_str_equal (wa[i], wb[i]))
+        continue;
+      if (td_diff_is_call_of_ranks (op) && is_named (wa[i], own) && is_named (wb[i], own))
         continue;
       if (is_named (wa[i], random) && is_named (wb[i], random))
         aspects |= TD_DIFF_NUMBERS;
@@ -242,7 +252,8 @@ compare_events (const TdComparison *c, gint a, gint b)
   if (!g_str_equal (td_iteration_get_link_path (ia, (guint)a),
                     td_iteration_get_link_path (ib, (guint)b)))
     aspects |= TD_DIFF_LINK;
-  attrs = compare_attrs (td_iteration_get_string (ia, ea->attrs),
+  attrs = compare_attrs (td_iteration_get_op_name (ia, (guint)a),
+                         td_iteration_get_string (ia, ea->attrs),
                          td_iteration_get_string (ib, eb->attrs));
   /* an optimizer's attributes are numbers that change from step to step */
   if (ea->phase == TD_TAPE_PHASE_UPDATE && attrs != 0)

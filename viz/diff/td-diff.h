@@ -167,6 +167,9 @@ const guint32 *td_diff_get_events (const TdDiff *diff, const TdDiffPair *pair, g
                                    guint *n);
 /** List the numbers of a pair's outputs; `n` is 0 where there are none. Owner: borrowed. */
 const TdDiffNumbers *td_diff_get_numbers (const TdDiff *diff, const TdDiffPair *pair, guint *n);
+/** Say whether an operation of that name brings numbers of other ranks: of its attributes,
+ * `rank` differs on each. */
+gboolean td_diff_is_call_of_ranks (const char *op);
 /** Return the glyph of a kind: "=", "~", "−", "+", "⇄". */
 const char *td_diff_kind_glyph (TdDiffKind kind);
 /** Return the word of a kind: "same", "changed", "removed", "added", "fused". */

@@ -26,27 +26,44 @@ make_iteration (const PlantedStep *step)
 {
   TdSynthetic *s = td_synthetic_new ((guint64)step->iteration);
   guint x = td_synthetic_input (s, "x", TD_SHAPE (step->batch, 4));
-  guint h;
+  guint w1 = td_synthetic_parameter (s, "l1/W", TD_SHAPE (4, 4)),
+        w2 = td_synthetic_parameter (s, "l2/W", TD_SHAPE (4, 4)), h;
 
   if (step->input_mean != 0)
     td_synthetic_mean (s, x, step->input_mean);
-  h = TD_OP (s, "linear", 10, TD_SHAPE (step->batch, 4), x,
-             td_synthetic_parameter (s, "l1/W", TD_SHAPE (4, 4)));
+  h = TD_OP (s, "linear", 10, TD_SHAPE (step->batch, 4), x, w1);
   if (step->nan)
     {
       h = TD_OP (s, "exp", 88, TD_SHAPE (step->batch, 4), h);
       td_synthetic_nan (s);
     }
+  if (step->summed || step->received)
+    {
+      g_autofree char *attrs = g_strdup_printf ("rank=%u size=4 root=-1", step->rank);
+
+      h = TD_OP (s, "comm_allreduce", 11, TD_SHAPE (step->batch, 4), h);
+      td_synthetic_attrs (s, attrs);
+      if (step->received)
+        td_synthetic_nan (s);
+    }
   h = step->other_op ? TD_OP (s, "sigmoid", 88, TD_SHAPE (step->batch, 4), h)
                      : TD_OP (s, "relu", 12, TD_SHAPE (step->batch, 4), h);
+  if (step->attrs)
+    td_synthetic_attrs (s, step->attrs);
   if (!step->unused)
-    h = TD_OP (s, "linear", 14, TD_SHAPE (step->batch, 4), h,
-               td_synthetic_parameter (s, "l2/W", TD_SHAPE (4, 4)));
+    h = TD_OP (s, "linear", 14, TD_SHAPE (step->batch, 4), h, w2);
   h = TD_OP (s, "sum", 16, TD_SHAPE (1), h);
   if (!step->no_backward)
     td_synthetic_backward (s, h);
+  if (step->clips)
+    td_synthetic_change_gradient (s, "clip", 22, w2);
+  if (step->reads)
+    td_synthetic_read_gradient (s, "sum", 23, w2);
   if (!step->no_update)
     td_synthetic_update (s, "sgd");
+  if (step->evaluated > 0)
+    TD_OP (s, "linear", 40, TD_SHAPE (step->evaluated, 4),
+           td_synthetic_input (s, "v", TD_SHAPE (step->evaluated, 4)), w1);
   return td_synthetic_finish (s);
 }
 

@@ -57,6 +57,25 @@ gradient_that_is_left_out__is_not_said_to_be_missing (void **state)
 }
 
 static void
+other_operation_behind_a_sum (PlantedStep *step)
+{
+  step->summed = TRUE;
+  step->other_op = step->rank == 3;
+}
+
+/* Its attribute `rank` differs on all. */
+static void
+graphs__that_differ_behind_a_sum_of_all_ranks_do_not_blame_it (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (other_operation_behind_a_sum);
+  const TdRanksFinding *f = planted_assert_found (ranks, TD_RANKS_GRAPHS, TD_RANKS_WARNING, 0);
+
+  ASSERT_RANKS (f, 3);
+  assert_not_contains (f->sentence, "comm_allreduce");
+  assert_contains (f->sentence, "model.c:12");
+}
+
+static void
 other_operation (PlantedStep *step)
 {
   step->other_op = step->rank == 3;
@@ -597,3 +616,4 @@ main (void)
 
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
+    td_test (graphs__that_differ_behind_a_sum_of_all_ranks_do_not_blame_it),

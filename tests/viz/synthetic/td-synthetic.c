@@ -376,6 +376,38 @@ td_synthetic_update (TdSynthetic *self, const char *optimizer)
     }
 }
 
+/* Returns what the operation makes of it. */
+static guint
+add_of_gradient (TdSynthetic *self, const char *op, guint line, guint parameter)
+{
+  const guint gradient = g_array_index (self->gradient, guint32, parameter) - 1;
+  gint64 shape[TD_TAPE_MAX_NDIM + 1];
+
+  copy_shape (self, gradient, shape);
+  return add_output (self, add_event (self, op, line, TD_TAPE_PHASE_FORWARD, -1, &gradient, 1),
+                     shape, TD_TAPE_CATEGORY_GRADIENT);
+}
+
+void
+td_synthetic_change_gradient (TdSynthetic *self, const char *op, guint line, guint parameter)
+{
+  const guint changed = add_of_gradient (self, op, line, parameter);
+
+  g_array_index (self->gradient, guint32, parameter) = changed + 1;
+}
+
+void
+td_synthetic_read_gradient (TdSynthetic *self, const char *op, guint line, guint parameter)
+{
+  add_of_gradient (self, op, line, parameter);
+}
+
+void
+td_synthetic_attrs (TdSynthetic *self, const char *attrs)
+{
+  event_at (self, self->events->len - 1)->attrs = text_id (self, attrs);
+}
+
 void
 td_synthetic_fail (TdSynthetic *self)
 {

@@ -36,6 +36,15 @@ void td_synthetic_backward (TdSynthetic *self, guint loss);
 /** Update each parameter that got a gradient with `optimizer`. */
 void td_synthetic_update (TdSynthetic *self, const char *optimizer);
 
+/** Put an operation between the gradient of a parameter and its update: a clip. */
+void td_synthetic_change_gradient (TdSynthetic *self, const char *op, guint line,
+                                   guint parameter);
+/** Look at it with an operation that nothing comes of: its norm, for a print. */
+void td_synthetic_read_gradient (TdSynthetic *self, const char *op, guint line,
+                                 guint parameter);
+
+/** Give the last event attributes: "value=2". */
+void td_synthetic_attrs (TdSynthetic *self, const char *attrs);
 /** Mark the last event: failed, or with statistics that hold a NaN. */
 void td_synthetic_fail (TdSynthetic *self);
 void td_synthetic_nan (TdSynthetic *self);
