@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "diff/td-diff.h"
 #include "td-ranks-private.h"
 
 #define SAME_STEPS 3         /* so many in which all gradients are equal */
@@ -49,28 +50,64 @@ is_absent (const TdTapeRankSum *s)
 
 /* ---- not finite ---- */
 
+/* The first operation whose numbers have it, -1: none does. */
+static gint
+find_maker (const TdIteration *it)
+{
+  for (guint e = 0; it && e < td_iteration_get_n_events (it); e++)
+    if (td_iteration_is_anomaly (it, e))
+      return (gint)e;
+  return -1;
+}
+
+static gboolean
+has_not_finite (const TdTapeStats *s)
+{
+  return s->n_nan > 0 || s->n_pos_inf > 0 || s->n_neg_inf > 0;
+}
+
+static gboolean
+reads_not_finite (const TdTapeIteration *it, const TdTapeEvent *e)
+{
+  for (guint i = 0; i < it->n_stats; i++)
+    for (guint k = 0; k < e->n_in && has_not_finite (&it->stats[i]); k++)
+      if (it->ins[e->first_in + k] == it->stats[i].var)
+        return TRUE;
+  return FALSE;
+}
+
+/* What a call of several ranks brings was another's, where this rank gave nothing of it. */
+static gboolean
+has_received (TdRanks *self, guint place, gint64 number)
+{
+  g_autoptr (TdIteration) it = td__ranks_load (self, place, number);
+  gint maker = find_maker (it);
+
+  return maker >= 0 && td_diff_is_call_of_ranks (td_iteration_get_op_name (it, (guint)maker))
+         && !reads_not_finite (td_iteration_get_tape (it),
+                               &td_iteration_get_tape (it)->events[maker]);
+}
+
 /* "made by exp at train.c:88", or why that is not known. */
 static char *
 dup_maker (TdRanks *self, guint place, gint64 number, char **site)
 {
   g_autoptr (TdIteration) it = td__ranks_load (self, place, number);
-  guint n = it ? td_iteration_get_n_events (it) : 0;
+  gint maker = find_maker (it);
+  g_autofree char *path = NULL;
+  const char *layer;
 
   *site = NULL;
   if (!it || td_iteration_get_tape (it)->n_stats == 0)
     return g_strdup ("what made it is not on the tape: record with --level stats");
-  for (guint e = 0; e < n; e++)
-    if (td_iteration_is_anomaly (it, e))
-      {
-        g_autofree char *path = td_iteration_dup_site (it, e);
-        const char *layer = td_iteration_get_link_path (it, e);
-
-        *site = *path ? g_path_get_basename (path) : NULL;
-        return g_strdup_printf ("first in %s%s%s%s%s%s", td_iteration_get_op_name (it, e),
-                                *layer ? " (" : "", layer, *layer ? ")" : "",
-                                *site ? " at " : "", *site ? *site : "");
-      }
-  return g_strdup ("no operation's numbers have it: it came with the gradient's last step");
+  if (maker < 0)
+    return g_strdup ("no operation's numbers have it: it came with the gradient's last step");
+  path = td_iteration_dup_site (it, (guint)maker);
+  layer = td_iteration_get_link_path (it, (guint)maker);
+  *site = *path ? g_path_get_basename (path) : NULL;
+  return g_strdup_printf ("first in %s%s%s%s%s%s", td_iteration_get_op_name (it, (guint)maker),
+                          *layer ? " (" : "", layer, *layer ? ")" : "", *site ? " at " : "",
+                          *site ? *site : "");
 }
 
 /* Loss scaling tries scales that are too large and leaves the update out: no parameter takes
@@ -110,6 +147,41 @@ staleness (const TdSumTable *table, guint place)
   return 0;
 }
 
+/* Ranks that only received it, in a call of several, are none of those it began on; where all
+ * say so, or nothing is known, all stay. Returns how many have left. */
+static guint
+leave_origins (TdRanks *self, const TdRankRow *row, const TdSumTable *table, gboolean *bad)
+{
+  g_autofree gboolean *origins = g_new0 (gboolean, self->n);
+  guint n = 0, n_origins = 0;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      origins[i] = bad[i] && !has_received (self, i, row->of[i]->number - staleness (table, i));
+      n += bad[i];
+      n_origins += origins[i];
+    }
+  if (n_origins == 0 || n_origins == n)
+    return 0;
+  memcpy (bad, origins, self->n * sizeof *bad);
+  return n - n_origins;
+}
+
+/* The first place with an element of this gradient that is not finite, -1: none. */
+static gint
+find_not_finite (const TdRanks *self, const TdSumTable *table, guint key, const gboolean *bad)
+{
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdTapeRankSum *s = td__sum_table_get (table, key, i);
+
+      if (bad[i] && s && key_at (table, key)->kind == TD_TAPE_SUM_GRADIENT
+          && s->n_not_finite > 0)
+        return (gint)i;
+    }
+  return -1;
+}
+
 /* The first that went into an update, and the first that did not. */
 static void
 say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
@@ -122,7 +194,7 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
   char *site = NULL;
   gint first = -1;
   gint64 stale;
-  guint n_bad = 0;
+  guint n_bad = 0, n_received;
   const TdTapeRankSum *s;
   TdRanksFinding *f;
   char count[TD_FORMAT_SIZE];
@@ -138,13 +210,11 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
         bad[i] = other && key_at (table, k)->kind == TD_TAPE_SUM_GRADIENT
                  && other->n_not_finite > 0;
       }
+  n_received = leave_origins (self, row, table, bad);
   for (guint i = 0; i < self->n; i++)
-    {
-      s = td__sum_table_get (table, key, i);
-      n_bad += bad[i];
-      if (first < 0 && s && s->n_not_finite > 0)
-        first = (gint)i;
-    }
+    n_bad += bad[i];
+  for (; key < table->n && (first = find_not_finite (self, table, key, bad)) < 0; key++)
+    ;
   s = td__sum_table_get (table, key, (guint)first);
   stale = staleness (table, (guint)first);
   maker = dup_maker (self, (guint)first, row->of[first]->number - stale, &site);
@@ -156,13 +226,14 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
   f->array = g_strdup (key_at (table, key)->path);
   f->site = site;
   f->sentence = g_strdup_printf (
-      "%s %s %s: the gradient of `%s` has %s NaN or infinite %s before the mean%s%s%s; %s",
+      "%s %s %s: the gradient of `%s` has %s NaN or infinite %s before the mean%s%s%s; %s%s",
       names, n_bad < self->n ? "parted" : "went wrong together", when, f->array,
       td_format_count (count, (gint64)s->n_not_finite),
       td_plural (s->n_not_finite, "element", "elements"),
       n_bad > 1 ? " on the first of them" : "",
       left_out ? "; loss scaling left this update out" : "",
-      stale ? "; it was made in the iteration before" : "", maker);
+      stale ? "; it was made in the iteration before" : "", maker,
+      n_received ? "; the other ranks got it by a call of all" : "");
   if (!left_out)
     f->advice
         = g_strdup ("The mean gives it to all ranks: mend the operation, or clip before it");

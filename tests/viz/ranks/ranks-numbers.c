@@ -314,6 +314,34 @@ nan__of_one_rank_is_told_with_what_made_it (void **state)
   assert_contains (f->sentence, "first in exp at model.c:88");
 }
 
+/* A sum over all ranks, as of a multi-node batch normalization, hands rank 2's to all. */
+static void
+plant_nan_in_sum (PlantedStep *step)
+{
+  plant_nan (step);
+  step->summed = TRUE;
+  if (step->iteration < 3)
+    return;
+  step->received = step->iteration == 3;
+  planted_sum (step, TD_TAPE_SUM_GRADIENT, "l1/W")->n_not_finite = 5;
+  planted_sum (step, TD_TAPE_SUM_GRADIENT, "l2/W")->n_not_finite = 5;
+}
+
+static void
+nan__that_a_sum_of_all_ranks_handed_on_is_of_the_rank_that_had_it_before (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (plant_nan_in_sum);
+  const TdRanksFinding *f = planted_find (ranks, TD_RANKS_NOT_FINITE);
+
+  assert_non_null (f);
+  assert_int_equal (f->iteration, 3);
+  ASSERT_RANKS (f, 2);
+  assert_string_equal (f->site, "model.c:88");
+  assert_contains (f->sentence, "rank 2 parted in iteration 3: the gradient of `l1/W` has 5");
+  assert_contains (f->sentence,
+                   "first in exp at model.c:88; the other ranks got it by a call of all");
+}
+
 static void
 nan_without_statistics (PlantedStep *step)
 {
@@ -437,6 +465,7 @@ main (void)
     td_test (numbers__are_told_with_both_values),
     td_test (updates__that_one_rank_leaves_out_are_counted),
     td_test (nan__of_one_rank_is_told_with_what_made_it),
+    td_test (nan__that_a_sum_of_all_ranks_handed_on_is_of_the_rank_that_had_it_before),
     td_test (nan__without_statistics_says_so),
     td_test (nan__that_loss_scaling_leaves_out_is_a_note),
     td_test (mean__that_is_a_sum_is_told_so),
