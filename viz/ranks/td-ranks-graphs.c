@@ -109,15 +109,18 @@ compare_graphs (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, gint firs
 
 /* ---- inputs ---- */
 
-/* What came from outside and is no part of the model, in order. Owner: the caller. */
+/* What came from outside, is no part of the model, and gradients come from, in order: of an
+ * evaluation ranks may have different parts. Owner: the caller. */
 static GArray *
-list_inputs (const TdTapeIteration *it)
+list_inputs (const TdIteration *iteration)
 {
+  const TdTapeIteration *it = td_iteration_get_tape (iteration);
+  g_autofree gboolean *trained = td__ranks_mark_trained (iteration);
   GArray *vars = g_array_new (FALSE, FALSE, sizeof (guint));
 
   for (guint i = 0; i < it->n_vars; i++)
     if (it->vars[i].producer < 0 && it->vars[i].category == TD_TAPE_CATEGORY_INPUT
-        && !(it->vars[i].flags & TD_TAPE_VAR_PARAMETER))
+        && !(it->vars[i].flags & TD_TAPE_VAR_PARAMETER) && trained[i])
       g_array_append_val (vars, i);
   return vars;
 }
@@ -143,8 +146,8 @@ compare_batches (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, guint a,
   g->n_looks++;
   if (!x || !y)
     return;
-  of_x = list_inputs (td_iteration_get_tape (x));
-  of_y = list_inputs (td_iteration_get_tape (y));
+  of_x = list_inputs (x);
+  of_y = list_inputs (y);
   for (guint i = 0; of_x->len == of_y->len && i < of_x->len; i++)
     {
       gint64 n = examples_of (td_iteration_get_tape (x), of_x, i),
@@ -164,9 +167,8 @@ compare_batches (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, guint a,
           "examples of the smaller one count more",
           self->tapes[a].open.rank, self->tapes[b].open.rank, when, n, m,
           f->array ? " in `" : "", f->array ? f->array : "", f->array ? "`" : "");
-      f->advice
-          = g_strdup ("Give all ranks equal lengths (td_scatter_dataset does), or leave the "
-                      "last batch out");
+      f->advice = g_strdup ("Give all ranks equal lengths (td_scatter_dataset does with "
+                            ".force_equal_length), or leave the last batch out");
       return;
     }
 }

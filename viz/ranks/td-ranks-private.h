@@ -231,6 +231,9 @@ void td__ranks_graphs_look (TdRanksGraphs *graphs, TdRanks *self, const TdRankRo
                             const TdSumTable *table);
 void td__ranks_graphs_end (TdRanksGraphs *graphs, TdRanks *self);
 
+/** Mark the variables from which gradients or updates come. Owner: the caller; by variable. */
+gboolean *td__ranks_mark_trained (const TdIteration *it);
+
 /** Find parameters that are updated without a mean, beside others that have one. */
 void td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row);
 

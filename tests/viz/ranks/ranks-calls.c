@@ -137,6 +137,37 @@ batches__that_are_all_smaller_are_equal (void **state)
   planted_assert_cured (equal_last_batch);
 }
 
+/* Parts of what is evaluated need not be equal: no gradient comes of it. */
+static void
+unequal_evaluation (PlantedStep *step)
+{
+  step->evaluated = step->iteration % 3 == 2 ? 2 + step->rank : 0;
+}
+
+static void
+batches__of_an_evaluation_may_be_unequal (void **state)
+{
+  planted_assert_cured (unequal_evaluation);
+}
+
+static void
+unequal_batch_beside_evaluation (PlantedStep *step)
+{
+  unequal_evaluation (step);
+  unequal_batch (step);
+}
+
+static void
+batches__that_are_unequal_are_told_beside_an_evaluation (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (unequal_batch_beside_evaluation);
+  const TdRanksFinding *f = planted_assert_found (ranks, TD_RANKS_BATCHES, TD_RANKS_WARNING, 5);
+
+  ASSERT_RANKS (f, 0, 3);
+  assert_contains (f->sentence, "8 and 3 examples in `x`");
+  assert_contains (f->advice, ".force_equal_length");
+}
+
 /* ---- the same data ---- */
 
 /* Ranks are written one after the other: what rank 1 has in each step is kept. */
@@ -590,9 +621,12 @@ main (void)
     td_test (gradient_missing__names_the_operation_that_is_not_there),
     td_test (gradient_that_is_left_out__is_not_said_to_be_missing),
     td_test (graphs__of_a_rank_that_always_differs_are_a_warning),
+    td_test (graphs__that_differ_behind_a_sum_of_all_ranks_do_not_blame_it),
     td_test (graphs__that_differ_by_the_data_are_a_note),
     td_test (batches__that_are_unequal_are_told_with_their_numbers),
     td_test (batches__that_are_all_smaller_are_equal),
+    td_test (batches__of_an_evaluation_may_be_unequal),
+    td_test (batches__that_are_unequal_are_told_beside_an_evaluation),
     td_test (data__that_two_ranks_share_is_told_by_their_gradients),
     td_test (data__that_two_ranks_share_is_told_by_their_inputs),
     td_test (calls__that_met_others_are_told_with_both_places),
@@ -616,4 +650,3 @@ main (void)
 
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
-    td_test (graphs__that_differ_behind_a_sum_of_all_ranks_do_not_blame_it),
