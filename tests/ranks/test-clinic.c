@@ -141,6 +141,91 @@ ranks__says_nothing_of_300_clean_iterations (void **state)
   td_test_child_clear (&child);
 }
 
+/* Each fault is of one rank, in a net with a batch normalization of all. */
+static const char one_rank[]
+    = "#include <tapedeck.h>\n"
+      "#include <math.h>\n"
+      "#include <string.h>\n"
+      "static void clip (TdLink *l)\n{\n"
+      "  TdVar *W = td_link_param (l, \"W\");\n"
+      "  TD_NO_BACKPROP td_set_grad (W, td_clip (td_grad (W), -1e-3, 1e-3));\n}\n"
+      "int main (int argc, char **argv)\n{\n"
+      "  td_init (&argc, &argv);\n"
+      "  const char *fault = argv[1];\n"
+      "  TdComm *comm = td_comm_new (NULL);\n"
+      "  const int rank = td_comm_rank (comm);\n"
+      "  TdLink *net = td_chain_new (\"net\");\n"
+      "  TdLink *l1 = td_linear_new (net, \"l1\", 6, 16);\n"
+      "  TdLink *bn = td_multi_node_batch_normalization_new (net, \"bn\", 16, comm);\n"
+      "  TdLink *l2 = td_linear_new (net, \"l2\", 16, 3);\n"
+      "  TdOpt *opt = td_multi_node_optimizer_new (td_sgd_new (net, .lr = 0.1), comm);\n"
+      "  td_set_seed (rank);\n"
+      "  TD_ITERATIONS (i, 8)\n    {\n"
+      "      float x[8 * 6], v[4 * 6] = { 0 };\n"
+      "      for (int k = 0; k < 48; k++)\n"
+      "        x[k] = (float)((i * 31 + k * 7 + rank * 13) % 19) / 19;\n"
+      "      if (strcmp (fault, \"nan\") == 0 && rank == 1 && i == 5)\n"
+      "        x[7] = NAN;\n"
+      "      TdVar *h = td_link (l1, td_tensor (TD_F32, TD_SHAPE (8, 6), x));\n"
+      "      h = td_dropout (td_relu (td_link (bn, h)), 0.5);\n"
+      "      h = td_mul_scalar (h, strcmp (fault, \"scale\") == 0 && rank == 2 ? 2 : 1);\n"
+      "      TdVar *loss = td_mean (td_square (td_link (l2, h)));\n"
+      "      if (strcmp (fault, \"uncleared\") != 0 || rank != 1)\n"
+      "        td_cleargrads (net);\n"
+      "      td_backward (loss, 0);\n"
+      "      if (strcmp (fault, \"clip\") == 0 && rank == 1)\n"
+      "        clip (l2);\n"
+      "      if (strcmp (fault, \"clip of all\") == 0)\n"
+      "        clip (l2);\n"
+      "      td_opt_update (opt);\n"
+      "      if (i % 3 == 2)\n"
+      "        TD_NO_BACKPROP td_link (l1, td_tensor (TD_F32, TD_SHAPE (2 + rank, 6), v));\n"
+      "    }\n"
+      "  return td_finish ();\n}\n";
+
+static const struct
+{
+  const char *fault, *says;
+  int status;
+} faults[] = {
+  { "none", "Nothing found: 8 steps with updates of 3 ranks compared.", 0 },
+  { "clip of all", "Nothing found: 8 steps with updates of 3 ranks compared.", 0 },
+  { "nan",
+    "error: rank 1 parted in iteration 5|first in linear (net/l1) at one_rank.c:28; the "
+    "other ranks got it",
+    1 },
+  { "scale",
+    "warning: rank 2 runs another graph than the others in iteration 0|mul_scalar at "
+    "one_rank.c:30 differs (value=1 → value=2); so in 6 of 6 steps of equal shapes",
+    1 },
+  { "uncleared",
+    "warning: rank 1 runs another graph than the others in iteration 1|so in 7 of 8 steps", 1 },
+  { "clip",
+    "warning: rank 1 runs another graph than the others in iteration 0: rank 1 took the branch "
+    "at one_rank.c:35 (|only rank 1 runs clip at one_rank.c:7|so in 8 of 8 steps",
+    1 },
+};
+
+static void
+ranks__names_what_one_rank_does_otherwise (void **state)
+{
+  const char *source = td_test_tmp ("one_rank.c"), *folder = td_test_tmp ("ranks");
+
+  (void)state;
+  td_test_write_file (source, one_rank, sizeof one_rank - 1);
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    {
+      TdTestChild child = TD_TEST_RUN (tapedeck, "run", "-n", "3", "-f", "--level", "stats",
+                                       "-o", folder, source, faults[i].fault);
+
+      td_test_child_clear (&child);
+      child = TD_TEST_RUN (tapedeck, "ranks", folder);
+      assert_says (&child, faults[i].says);
+      assert_child_status (child, faults[i].status);
+      td_test_child_clear (&child);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -148,6 +233,7 @@ main (int argc, char **argv)
     td_test (clinic__each_fault_is_named),
     td_test (clinic__nothing_is_said_of_the_cured_ones),
     td_test (ranks__says_nothing_of_300_clean_iterations),
+    td_test (ranks__names_what_one_rank_does_otherwise),
   };
 
   if (argc != 2)

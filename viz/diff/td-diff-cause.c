@@ -542,6 +542,35 @@ is_smaller (const TdFlowNode *a, const TdFlowNode *b)
   return !b || a->all.to - a->all.from < b->all.to - b->all.from;
 }
 
+/* What differs between ranks of one run depends on the rank. */
+static gboolean
+names_rank (const Search *s, const TdFlowNode *node)
+{
+  g_autofree char *condition = td__flow_dup_text (s->source->text, node->condition, G_MAXUINT);
+
+  return strstr (condition, "rank") != NULL;
+}
+
+static gboolean
+are_ranks (const TdComparison *c)
+{
+  return c->reader[0] && c->reader[1]
+         && td_tape_reader_header (c->reader[0])->rank
+                != td_tape_reader_header (c->reader[1])->rank;
+}
+
+/* The inner one; of two beside each other, which may both have led there, the smaller, unless
+ * only one asks which rank it is. */
+static gboolean
+is_likelier (const Search *s, const TdFlowNode *node, const TdFlowNode *best)
+{
+  if (best && are_ranks (s->c)
+      && (node->all.to <= best->all.from || best->all.to <= node->all.from)
+      && names_rank (s, node) != names_rank (s, best))
+    return names_rank (s, node);
+  return is_smaller (node, best);
+}
+
 static gboolean
 search_source (TdComparison *c, const Run *run, const TdTapeSource *source)
 {
@@ -558,7 +587,7 @@ search_source (TdComparison *c, const Run *run, const TdTapeSource *source)
       const TdFlowNode *node = &g_array_index (flow->nodes, TdFlowNode, i);
       gint part[2];
 
-      if (is_smaller (node, branch) && is_cause (&s, node, part))
+      if (is_likelier (&s, node, branch) && is_cause (&s, node, part))
         {
           branch = node;
           memcpy (parts, part, sizeof parts);

@@ -13,6 +13,11 @@
 #define MOST_LOOKS 64 /* iterations that are loaded whole to compare their inputs */
 #define INPUT_STEPS 3 /* whose inputs are compared */
 
+typedef struct
+{
+  guint64 key, own;
+} Pair;
+
 struct TdRanksGraphs
 {
   guint n_steps, n_differ, n_looks, n_inputs;
@@ -20,10 +25,12 @@ struct TdRanksGraphs
   gint64 iteration;      /* of the first difference; -1: none */
   gint64 *numbers;       /* of it, by place; -1 */
   guint64 *fingerprints; /* of it, by place */
-  guint64 *seen;         /* by place: the last */
+  GHashTable *seen;      /* Pair: what each had beside the first's */
+  guint n_kinds;         /* graphs of the first */
   guint64 *inputs; /* by place, INPUT_STEPS of each: what the inputs' numbers are like; 0: not
                       recorded */
-  gboolean batches, changes;
+  gboolean batches, changes, first_differs;
+  TdRanksAttrs *attrs;
 };
 
 TdRanksGraphs *
@@ -34,8 +41,9 @@ td__ranks_graphs_new (const TdRanks *self)
   g->last = g->iteration = g->after = -1;
   g->numbers = g_new0 (gint64, self->n);
   g->fingerprints = g_new0 (guint64, self->n);
-  g->seen = g_new0 (guint64, self->n);
+  g->seen = g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free);
   g->inputs = g_new0 (guint64, self->n * INPUT_STEPS);
+  g->attrs = td__ranks_attrs_new (self);
   return g;
 }
 
@@ -44,7 +52,7 @@ graphs_free (TdRanksGraphs *g)
 {
   g_free (g->numbers);
   g_free (g->fingerprints);
-  g_free (g->seen);
+  g_hash_table_unref (g->seen);
   g_free (g->inputs);
   g_free (g);
 }
@@ -73,13 +81,26 @@ find_together (const TdRanks *self, const TdSumTable *table, gboolean *together)
   return -1;
 }
 
-/* Graphs that come and go depend on the data; the first step may be another one. */
+/* Graphs that come and go depend on the data; the first step may be another one. An evaluation
+ * now and then is another graph on all ranks: what a rank has beside a graph of the first is
+ * the same whenever the first has that, where it does not depend on the data. */
 static void
-see (TdRanksGraphs *g, guint place, guint64 fingerprint)
+see (TdRanksGraphs *g, guint place, gboolean is_first, guint64 of_first, guint64 own)
 {
-  if (g->n_steps > 1 && g->seen[place] != fingerprint)
-    g->changes = TRUE;
-  g->seen[place] = fingerprint;
+  const guint64 key = td_tape_hash (of_first, place);
+  Pair *pair = g_hash_table_lookup (g->seen, &key);
+
+  if (g->n_steps == 0)
+    return;
+  if (pair)
+    {
+      g->changes = g->changes || pair->own != own;
+      return;
+    }
+  pair = g_new (Pair, 1);
+  *pair = (Pair){ key, own };
+  g_hash_table_insert (g->seen, pair, pair);
+  g->n_kinds += is_first;
 }
 
 static void
@@ -91,10 +112,11 @@ compare_graphs (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, gint firs
   for (guint i = 0; i < self->n; i++)
     if (together[i])
       {
-        see (g, i, row->of[i]->fingerprint);
+        see (g, i, i == (guint)first, row->of[first]->fingerprint, row->of[i]->fingerprint);
         differ = differ || row->of[i]->fingerprint != row->of[first]->fingerprint;
       }
-  g->n_steps++;
+  if (g->n_steps++ == 0)
+    g->first_differs = differ;
   g->n_differ += differ;
   if (!differ || g->iteration >= 0)
     return;
@@ -259,6 +281,7 @@ td__ranks_graphs_look (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row,
   if (!together[first])
     return;
   compare_graphs (g, self, row, first, together);
+  td__ranks_attrs_look (g->attrs, self, row, (guint)first, together);
   for (guint i = (guint)first + 1; i < self->n; i++)
     if (together[i] && !g->batches && g->n_looks < MOST_LOOKS
         && row->of[i]->fingerprint_dims != row->of[first]->fingerprint_dims)
@@ -287,11 +310,71 @@ dup_way (const TdRanks *self, const TdDiff *diff, guint b, char **site)
   return g_strdup_printf ("rank %u %s, ", self->tapes[b].open.rank, diff->cause.text);
 }
 
-/* "of ranks 0 and 1 only rank 1 runs relu at model.c:12". Says whether backward
- * differs, too, and where. Owner: the caller. NULL: nothing can be said. */
+/* Does a gradient or an update come of it, on the side that has it? */
+static gboolean
+is_trained (const TdDiff *diff, const TdDiffPair *pair, gboolean *const *trained)
+{
+  for (guint side = TD_DIFF_A; side <= TD_DIFF_B; side++)
+    {
+      const TdTapeIteration *it = td_iteration_get_tape (diff->side[side]);
+      const TdTapeEvent *e = pair->event[side] < 0 ? NULL : &it->events[pair->event[side]];
+
+      for (guint k = 0; e && k < e->n_out; k++)
+        if (trained[side][it->outs[e->first_out + k]])
+          return TRUE;
+    }
+  return FALSE;
+}
+
+/* The first that trains, else the first. NULL: there is none. */
+static const TdDiffPair *
+find_pair (const TdDiff *diff, gboolean *trains)
+{
+  g_autofree gboolean *a = td__ranks_mark_trained (diff->side[TD_DIFF_A]),
+                      *b = td__ranks_mark_trained (diff->side[TD_DIFF_B]);
+  gboolean *const trained[2] = { a, b };
+  const TdDiffPair *first = NULL;
+
+  for (guint i = 0; i < diff->n_items; i++)
+    {
+      const TdDiffPair *p = &diff->pairs[diff->items[i]];
+
+      if (p->kind == TD_DIFF_CHANGED && p->aspects == TD_DIFF_NUMBERS)
+        continue;
+      first = first ? first : p;
+      *trains = is_trained (diff, p, trained);
+      if (*trains)
+        return p;
+    }
+  return first;
+}
+
+/* "between ranks 0 and 1 sgd at model.c:88 reads other variables": a gradient that was added
+ * to, as no operation of its own. Owner: the caller. NULL: there is none. */
+static char *
+dup_other_input (const TdRanks *self, const TdDiff *diff, guint a, guint b, gboolean *trains,
+                 char **site)
+{
+  const TdIteration *y = diff->side[TD_DIFF_B];
+  gint e = td__ranks_find_other_input (diff->side[TD_DIFF_A], y);
+  g_autofree char *at = e < 0 ? NULL : td_iteration_dup_site (y, (guint)e);
+
+  if (e < 0)
+    return NULL;
+  *trains = td_iteration_get_tape (y)->events[e].phase != TD_TAPE_PHASE_FORWARD;
+  *site = *at ? g_path_get_basename (at) : NULL;
+  return g_strdup_printf ("between ranks %u and %u %s%s%s differs first: it reads or writes "
+                          "other variables",
+                          self->tapes[a].open.rank, self->tapes[b].open.rank,
+                          td_iteration_get_op_name (y, (guint)e), *site ? " at " : "",
+                          *site ? *site : "");
+}
+
+/* "of ranks 0 and 1 only rank 1 runs relu at model.c:12". Says whether backward differs, too,
+ * whether it is of what trains, and where. Owner: the caller. NULL: nothing can be said. */
 static char *
 dup_first_difference (TdRanks *self, guint a, guint b, const gint64 *numbers,
-                      gboolean *backward, char **site)
+                      gboolean *backward, gboolean *trains, char **site)
 {
   g_autoptr (TdIteration) x = td__ranks_load (self, a, numbers[a]),
                           y = td__ranks_load (self, b, numbers[b]);
@@ -300,7 +383,7 @@ dup_first_difference (TdRanks *self, guint a, guint b, const gint64 *numbers,
   const TdDiffPair *pair = NULL;
   guint side;
 
-  *backward = FALSE;
+  *backward = *trains = FALSE;
   if (!x || !y)
     return NULL;
   diff = td_diff_new (x, y, self->tapes[a].reader, self->tapes[b].reader);
@@ -312,11 +395,10 @@ dup_first_difference (TdRanks *self, guint a, guint b, const gint64 *numbers,
       const TdTapeIteration *it = td_iteration_get_tape (of == TD_DIFF_A ? x : y);
 
       *backward = *backward || it->events[p->event[of]].phase != TD_TAPE_PHASE_FORWARD;
-      if (!pair && !(p->kind == TD_DIFF_CHANGED && p->aspects == TD_DIFF_NUMBERS))
-        pair = p;
     }
+  pair = find_pair (diff, trains);
   if (!pair)
-    return NULL;
+    return dup_other_input (self, diff, a, b, trains, site);
   side = pair->event[TD_DIFF_A] >= 0 ? TD_DIFF_A : TD_DIFF_B;
   title = td_diff_dup_title (diff, pair);
   at = td_diff_dup_site (diff, pair, side);
@@ -334,23 +416,6 @@ dup_first_difference (TdRanks *self, guint a, guint b, const gint64 *numbers,
                           base ? " at " : "", base ? base : "", what);
 }
 
-/* One rank that differs, `b`, and one that it differs from. */
-static gboolean
-choose_pair (const TdRanks *self, const guint *classes, const gboolean *odd, guint *a, guint *b)
-{
-  gint other = -1, one = -1;
-
-  for (guint i = 0; i < self->n; i++)
-    if (classes[i] != TD_RANKS_NO_CLASS && odd[i] && one < 0)
-      one = (gint)i;
-  for (guint i = 0; one >= 0 && i < self->n; i++)
-    if (classes[i] != TD_RANKS_NO_CLASS && classes[i] != classes[one] && other < 0)
-      other = (gint)i;
-  *a = (guint)MAX (other, 0);
-  *b = (guint)MAX (one, 0);
-  return one >= 0 && other >= 0;
-}
-
 /* The rank without the gradient lacks an operation: it is said with that. */
 static TdRanksFinding *
 find_absent (const TdRanks *self)
@@ -361,6 +426,15 @@ find_absent (const TdRanks *self)
   return NULL;
 }
 
+/* In all steps but perhaps the first, in which gradients that were never cleared are none yet.
+ */
+static gboolean
+is_always (const TdRanksGraphs *g)
+{
+  return g->n_differ > 2 && g->n_differ + (g->first_differs ? 0 : 1) >= g->n_steps
+         && !g->changes && 2 * g->n_kinds <= g->n_steps;
+}
+
 static void
 say_graphs (TdRanksGraphs *g, TdRanks *self)
 {
@@ -368,8 +442,7 @@ say_graphs (TdRanksGraphs *g, TdRanks *self)
   g_autofree char *what = NULL, *names = NULL, *when = NULL;
   char *site = NULL;
   TdRanksFinding *absent = find_absent (self), *f;
-  gboolean always = g->n_steps > 2 && g->n_differ == g->n_steps && !g->changes,
-           backward = FALSE;
+  gboolean always = is_always (g), backward = FALSE, trains = FALSE;
   guint n = 0, a, b;
   TdRankVote vote;
 
@@ -383,8 +456,8 @@ say_graphs (TdRanksGraphs *g, TdRanks *self)
         classes[i] = n++;
     }
   td__rank_vote_init (&vote, classes, self->n);
-  if (choose_pair (self, classes, vote.odd, &a, &b))
-    what = dup_first_difference (self, a, b, g->numbers, &backward, &site);
+  if (td__rank_vote_choose_pair (&vote, &a, &b))
+    what = dup_first_difference (self, a, b, g->numbers, &backward, &trains, &site);
   if (absent && absent->iteration == g->iteration && what)
     {
       g_autofree char *before = absent->sentence;
@@ -397,8 +470,8 @@ say_graphs (TdRanksGraphs *g, TdRanks *self)
   names = td__ranks_dup_names_do (self, vote.odd, " runs", " run");
   when = td__ranks_dup_when (g->iteration, g->after);
   f = td__ranks_add (self, TD_RANKS_GRAPHS,
-                     always && backward ? TD_RANKS_WARNING : TD_RANKS_NOTE, g->iteration,
-                     vote.odd);
+                     always && (backward || trains) ? TD_RANKS_WARNING : TD_RANKS_NOTE,
+                     g->iteration, vote.odd);
   f->after = g->after;
   f->site = site;
   f->sentence = g_strdup_printf (
@@ -416,6 +489,7 @@ td__ranks_graphs_end (TdRanksGraphs *g, TdRanks *self)
 {
   if (g->iteration >= 0)
     say_graphs (g, self);
+  td__ranks_attrs_end (g->attrs, self);
   if (g->n_inputs == INPUT_STEPS && !td__ranks_has (self, TD_RANKS_SAME_DATA))
     say_same_inputs (g, self);
   graphs_free (g);

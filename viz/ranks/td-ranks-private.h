@@ -14,7 +14,7 @@ typedef struct
 {
   gint64 number;
   guint32 structure, flags;
-  guint64 fingerprint, fingerprint_dims;
+  guint64 fingerprint, fingerprint_dims, attrs;
   guint64 start_ns, duration_ns;
   guint32 n_update_events, update_site, update_opdef;
   guint n_waits, n_sums;
@@ -42,6 +42,7 @@ typedef struct
   char *own_path;
   GPtrArray *texts;    /* by id of a string: the text in `chunk`, NULL: not asked for yet */
   GHashTable *updates; /* by structure: TdRankUpdates */
+  GHashTable *attrs;   /* hashes of texts of attributes */
   /* of the scan */
   guint next; /* summary */
   gboolean live_taken;
@@ -158,6 +159,8 @@ char *td__ranks_dup_names_do (const TdRanks *self, const gboolean *set, const ch
 /** Vote: places whose values are equal are of one class. `classes` has n entries. */
 void td__rank_vote_init (TdRankVote *vote, const guint *classes, guint n);
 void td__rank_vote_clear (TdRankVote *vote);
+/** Choose one place that is odd, and another of another class. FALSE: there are none. */
+gboolean td__rank_vote_choose_pair (const TdRankVote *vote, guint *other, guint *odd);
 /** Add a finding; strings may be filled in afterwards. Owner: borrowed until the next. */
 TdRanksFinding *td__ranks_add (TdRanks *self, TdRanksCause cause, TdRanksLevel level,
                                gint64 iteration, const gboolean *ranks);
@@ -231,8 +234,19 @@ void td__ranks_graphs_look (TdRanksGraphs *graphs, TdRanks *self, const TdRankRo
                             const TdSumTable *table);
 void td__ranks_graphs_end (TdRanksGraphs *graphs, TdRanks *self);
 
+typedef struct TdRanksAttrs TdRanksAttrs;
+TdRanksAttrs *td__ranks_attrs_new (const TdRanks *self);
+void td__ranks_attrs_look (TdRanksAttrs *attrs, const TdRanks *self, const TdRankRow *row,
+                           guint first, const gboolean *together);
+void td__ranks_attrs_end (TdRanksAttrs *attrs, TdRanks *self);
+/** Hash the attributes of an iteration's operations that ranks must have in common. */
+guint64 td__ranks_hash_attrs (TdRanks *self, guint place, const TdTapeIteration *it);
+
 /** Mark the variables from which gradients or updates come. Owner: the caller; by variable. */
 gboolean *td__ranks_mark_trained (const TdIteration *it);
+/** Find the first operation that reads or writes other variables than its counterpart, where
+ * both sides run the same ones: -1: none. */
+gint td__ranks_find_other_input (const TdIteration *a, const TdIteration *b);
 
 /** Find parameters that are updated without a mean, beside others that have one. */
 void td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row);

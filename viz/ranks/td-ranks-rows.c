@@ -70,6 +70,7 @@ td__rank_iteration_new (TdRanks *self, guint place, const TdTapeIteration *it)
   copy->flags = it->flags;
   copy->fingerprint = it->fingerprint;
   copy->fingerprint_dims = it->fingerprint_dims;
+  copy->attrs = td__ranks_hash_attrs (self, place, it);
   copy->start_ns = it->start_ns;
   copy->duration_ns = it->duration_ns;
   copy->n_update_events = updates.n;

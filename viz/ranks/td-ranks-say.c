@@ -156,6 +156,22 @@ td__rank_vote_clear (TdRankVote *vote)
   g_free (vote->odd);
 }
 
+gboolean
+td__rank_vote_choose_pair (const TdRankVote *vote, guint *other, guint *odd)
+{
+  gint one = -1, another = -1;
+
+  for (guint i = 0; i < vote->n && one < 0; i++)
+    if (vote->classes[i] != TD_RANKS_NO_CLASS && vote->odd[i])
+      one = (gint)i;
+  for (guint i = 0; one >= 0 && i < vote->n && another < 0; i++)
+    if (vote->classes[i] != TD_RANKS_NO_CLASS && vote->classes[i] != vote->classes[one])
+      another = (gint)i;
+  *other = (guint)MAX (another, 0);
+  *odd = (guint)MAX (one, 0);
+  return one >= 0 && another >= 0;
+}
+
 /* ---- findings ---- */
 
 TdRanksFinding *

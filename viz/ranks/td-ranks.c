@@ -41,6 +41,7 @@ clear_tape (TdRankTape *tape)
   g_clear_pointer (&tape->now, td__rank_iteration_free);
   g_clear_pointer (&tape->texts, g_ptr_array_unref);
   g_clear_pointer (&tape->updates, g_hash_table_unref);
+  g_clear_pointer (&tape->attrs, g_hash_table_unref);
   g_clear_pointer (&tape->handle, td__tape_handle_unref);
   g_free (tape->own_path);
   g_free (tape->open.end);
@@ -87,6 +88,7 @@ open_tape (TdRankTape *tape, const char *path, GError **error)
   tape->own_path = g_strdup (path);
   tape->texts = g_ptr_array_new ();
   tape->updates = g_hash_table_new_full (NULL, NULL, NULL, g_free);
+  tape->attrs = g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free);
   tape->open.rank = header->rank;
   tape->open.path = tape->own_path;
   tape->open.host = td_tape_reader_info (tape->reader, "host");

@@ -57,6 +57,8 @@ make_iteration (const PlantedStep *step)
     td_synthetic_backward (s, h);
   if (step->clips)
     td_synthetic_change_gradient (s, "clip", 22, w2);
+  if (step->clips_in_vain)
+    td_synthetic_read_gradient (s, "clip", 22, w2);
   if (step->reads)
     td_synthetic_read_gradient (s, "sum", 23, w2);
   if (!step->no_update)

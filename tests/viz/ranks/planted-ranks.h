@@ -25,14 +25,15 @@ typedef struct
   gboolean other_op; /* sigmoid at model.c:88 where the others have relu at model.c:12 */
   gboolean unused;   /* the layer l2 */
   gboolean no_update, no_backward;
-  gboolean nan;      /* exp at model.c:88 makes one; statistics are recorded */
-  double input_mean; /* of x; 0: no statistics */
-  const char *attrs; /* of relu; NULL: none */
-  gboolean received; /* before it, at model.c:11, comm_allreduce brings a NaN */
-  gboolean summed;   /* comm_allreduce is there without one */
-  gboolean clips;    /* the gradient of l2/W at model.c:22 */
-  gboolean reads;    /* and makes nothing of it, at model.c:23 */
-  gint64 evaluated;  /* rows of an evaluation after the update; 0: none */
+  gboolean nan;           /* exp at model.c:88 makes one; statistics are recorded */
+  double input_mean;      /* of x; 0: no statistics */
+  const char *attrs;      /* of relu; NULL: none */
+  gboolean received;      /* before it, at model.c:11, comm_allreduce brings a NaN */
+  gboolean summed;        /* comm_allreduce is there without one */
+  gboolean clips;         /* the gradient of l2/W at model.c:22 */
+  gboolean reads;         /* and makes nothing of it, at model.c:23 */
+  gboolean clips_in_vain; /* it makes the same, and updates with what was before */
+  gint64 evaluated;       /* rows of an evaluation after the update; 0: none */
   /* sums */
   TdTapeRankSum sums[PLANTED_MOST_ROWS];
   guint n_sums;

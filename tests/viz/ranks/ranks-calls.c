@@ -1,5 +1,4 @@
-/* What is said of ranks whose operations, examples and calls part, that hang or fail; clocks
- * and files.
+/* What is said of ranks whose examples and calls part, that hang or fail; clocks and files.
  *
  * SPDX-License-Identifier: MIT */
 #include <signal.h>
@@ -8,105 +7,7 @@
 #include "planted-ranks.h"
 #include "td-test.h"
 
-/* ---- graphs ---- */
-
-/* In iteration 2 rank 1 does not use l2. */
-static void
-unused_layer (PlantedStep *step)
-{
-  TdTapeRankSum *g;
-
-  if (step->rank != 1 || step->iteration != 2)
-    return;
-  step->unused = TRUE;
-  g = planted_sum (step, TD_TAPE_SUM_GRADIENT, "l2/W");
-  g->flags = TD_TAPE_SUM_ABSENT;
-  g->sample = 0;
-}
-
-static void
-gradient_missing__names_the_operation_that_is_not_there (void **state)
-{
-  g_autoptr (TdRanks) ranks = planted_look_at (unused_layer);
-  const TdRanksFinding *f = planted_find (ranks, TD_RANKS_ABSENT);
-
-  assert_non_null (f);
-  assert_int_equal (f->level, TD_RANKS_WARNING);
-  assert_int_equal (f->iteration, 2);
-  ASSERT_RANKS (f, 1);
-  assert_string_equal (f->array, "l2/W");
-  assert_contains (f->sentence, "only rank 0 runs linear");
-  assert_contains (f->sentence, "model.c:14");
-}
-
-/* The first update, before which rank 1 had weights of its own. */
-static void
-not_yet_rank_0s (PlantedStep *step)
-{
-  if (step->rank == 1 && step->iteration == 0)
-    planted_sum (step, TD_TAPE_SUM_GRADIENT, "l2/W")->flags
-        = TD_TAPE_SUM_ABSENT | TD_TAPE_SUM_LEFT_OUT;
-}
-
-static void
-gradient_that_is_left_out__is_not_said_to_be_missing (void **state)
-{
-  g_autoptr (TdRanks) ranks = planted_look_at (not_yet_rank_0s);
-
-  assert_null (planted_find (ranks, TD_RANKS_ABSENT));
-}
-
-static void
-other_operation_behind_a_sum (PlantedStep *step)
-{
-  step->summed = TRUE;
-  step->other_op = step->rank == 3;
-}
-
-/* Its attribute `rank` differs on all. */
-static void
-graphs__that_differ_behind_a_sum_of_all_ranks_do_not_blame_it (void **state)
-{
-  g_autoptr (TdRanks) ranks = planted_look_at (other_operation_behind_a_sum);
-  const TdRanksFinding *f = planted_assert_found (ranks, TD_RANKS_GRAPHS, TD_RANKS_WARNING, 0);
-
-  ASSERT_RANKS (f, 3);
-  assert_not_contains (f->sentence, "comm_allreduce");
-  assert_contains (f->sentence, "model.c:12");
-}
-
-static void
-other_operation (PlantedStep *step)
-{
-  step->other_op = step->rank == 3;
-}
-
-static void
-graphs__of_a_rank_that_always_differs_are_a_warning (void **state)
-{
-  g_autoptr (TdRanks) ranks = planted_look_at (other_operation);
-  const TdRanksFinding *f = planted_assert_found (ranks, TD_RANKS_GRAPHS, TD_RANKS_WARNING, 0);
-
-  ASSERT_RANKS (f, 3);
-  assert_contains (f->sentence, "relu");
-  assert_contains (f->sentence, "6 of 6 steps");
-}
-
-/* By the data: now this rank, now that. */
-static void
-operation_by_data (PlantedStep *step)
-{
-  step->other_op = (step->iteration + step->rank) % 3 == 0;
-}
-
-static void
-graphs__that_differ_by_the_data_are_a_note (void **state)
-{
-  g_autoptr (TdRanks) ranks = planted_look_at (operation_by_data);
-
-  assert_int_equal (td_ranks_count_faults (ranks), 0);
-  assert_non_null (planted_find (ranks, TD_RANKS_GRAPHS));
-}
+/* ---- batches ---- */
 
 static void
 unequal_batch (PlantedStep *step)
@@ -618,11 +519,6 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    td_test (gradient_missing__names_the_operation_that_is_not_there),
-    td_test (gradient_that_is_left_out__is_not_said_to_be_missing),
-    td_test (graphs__of_a_rank_that_always_differs_are_a_warning),
-    td_test (graphs__that_differ_behind_a_sum_of_all_ranks_do_not_blame_it),
-    td_test (graphs__that_differ_by_the_data_are_a_note),
     td_test (batches__that_are_unequal_are_told_with_their_numbers),
     td_test (batches__that_are_all_smaller_are_equal),
     td_test (batches__of_an_evaluation_may_be_unequal),
