@@ -189,6 +189,10 @@ td_ranks_ladder_print (TdRanksStep *step, const char *format)
       td_json_end_object (&j);
       return g_string_free (out, FALSE);
     }
+  if (rungs->len == 0)
+    g_string_append_printf (
+        out, "No calls in iteration %" G_GINT64_FORMAT ": ranks did nothing together in it.\n",
+        step->row->number);
   for (guint i = 0; i < rungs->len; i++)
     td__rung_print (step->ranks, g_ptr_array_index (rungs, i), out);
   return g_string_free (out, FALSE);

@@ -285,4 +285,6 @@ td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
   p->gap = FALSE;
   p->n_steps++;
   self->n_steps++;
+  for (guint i = 0; i < self->n; i++)
+    self->tapes[i].open.n_compared += row->of[i] && row->of[i]->n_sums > 0;
 }

@@ -205,15 +205,57 @@ td__ranks_dup_when (gint64 iteration, gint64 after)
   return g_strdup_printf ("in iteration %" G_GINT64_FORMAT, iteration);
 }
 
+/* Ranks of whose steps some, or all, are not whole on the tape, which says nothing of those. */
+static void
+append_not_whole (const TdRanks *self, gboolean all, GString *out)
+{
+  g_autofree gboolean *set = g_new0 (gboolean, self->n);
+  g_autofree char *names = NULL;
+  guint n = 0;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRank *rank = &self->tapes[i].open;
+
+      set[i] = rank->n_looked_at < rank->n_iterations && rank->n_compared < self->n_steps
+               && (rank->n_compared == 0) == all;
+      n += set[i];
+    }
+  names = td__ranks_dup_names (self, set);
+  if (n > 0)
+    g_string_append_printf (out, "; %s of %s, whose %s not all of them whole",
+                            all ? "none" : "not all", names,
+                            n == 1 ? "tape has" : "tapes have");
+}
+
+/* Those of which nothing is whole were not compared. */
+static guint
+count_compared (const TdRanks *self)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < self->n; i++)
+    n += self->tapes[i].open.n_compared > 0
+         || self->tapes[i].open.n_looked_at == self->tapes[i].open.n_iterations;
+  return n;
+}
+
 char *
 td__ranks_dup_nothing (const TdRanks *self)
 {
+  GString *out;
+
   if (self->n_started < 2)
     return g_strdup ("One rank: there is nothing to compare it with");
+  out = g_string_new (NULL);
   if (self->n < self->n_started)
-    return g_strdup_printf (
-        "Nothing found in the tapes of %u of %u ranks: %u steps with updates compared", self->n,
-        self->n_started, self->n_steps);
-  return g_strdup_printf ("Nothing found: %u steps with updates of %u ranks compared",
-                          self->n_steps, self->n);
+    g_string_append_printf (
+        out, "Nothing found in the tapes of %u of %u ranks: %u steps with updates compared",
+        self->n, self->n_started, self->n_steps);
+  else
+    g_string_append_printf (out, "Nothing found: %u steps with updates of %u ranks compared",
+                            self->n_steps, count_compared (self));
+  append_not_whole (self, TRUE, out);
+  append_not_whole (self, FALSE, out);
+  return g_string_free (out, FALSE);
 }

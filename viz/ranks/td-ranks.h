@@ -69,6 +69,7 @@ typedef struct
   guint64 n_iterations; /* that ended */
   guint64 n_looked_at;  /* that are whole on the tape */
   guint64 n_updating;   /* of those, with an update */
+  guint64 n_compared;   /* steps in which its arrays were held against others' */
   char *end;            /* "ended", "killed by SIGKILL", "runs" */
   gboolean is_running, has_failed;
   guint64 waited_ns;   /* in meetings, for others */

@@ -34,6 +34,43 @@ ranks__says_nothing_of_300_iterations_without_faults (void **state)
   planted_assert_nothing (ranks);
 }
 
+/* Look at a run whose tape of rank 1 is cut to `permille` of its bytes. */
+static TdRanks *
+look_at_cut (guint permille)
+{
+  PlantedRun run = { .n_ranks = 3, .n_steps = 20 };
+  const char *folder = planted_write (&run);
+  g_autofree char *path = g_build_filename (folder, "rank-1.tdtape", NULL), *bytes = NULL;
+  g_autoptr (GError) error = NULL;
+  TdRanks *ranks;
+  gsize n;
+
+  assert_true (g_file_get_contents (path, &bytes, &n, NULL));
+  assert_true (g_file_set_contents (path, bytes, (gssize)(n * permille / 1000), NULL));
+  ranks = td_ranks_open (&folder, 1, &error);
+  if (!ranks)
+    fail_msg ("%s", error->message);
+  td_ranks_look (ranks);
+  return ranks;
+}
+
+static void
+ranks__do_not_count_steps_that_are_not_whole_as_compared (void **state)
+{
+  g_autoptr (TdRanks) some = look_at_cut (500), none = NULL;
+  g_autofree char *of_some = td_ranks_print (some, "text"), *of_none = NULL;
+
+  assert_true (td_ranks_get (some, 1)->n_compared > 0);
+  assert_true (td_ranks_get (some, 1)->n_compared < 20);
+  assert_contains (of_some, "Nothing found: 20 steps with updates of 3 ranks compared; not all "
+                            "of rank 1, whose tape has not all of them whole");
+  none = look_at_cut (60);
+  of_none = td_ranks_print (none, "text");
+  assert_int_equal (td_ranks_get (none, 1)->n_compared, 0);
+  assert_contains (of_none, "Nothing found: 20 steps with updates of 2 ranks compared; none of "
+                            "rank 1, whose tape has not all of them whole");
+}
+
 /* ---- parameters ---- */
 
 /* Rank 2 writes l2/W after the update of iteration 2; it stays different. */
@@ -453,6 +490,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (ranks__says_nothing_of_a_run_without_faults),
     td_test (ranks__says_nothing_of_300_iterations_without_faults),
+    td_test (ranks__do_not_count_steps_that_are_not_whole_as_compared),
     td_test (parameters__are_told_with_rank_iteration_and_name),
     td_test (parameters__that_were_never_equal_are_told_so),
     td_test (parameters__of_two_ranks_have_no_majority),

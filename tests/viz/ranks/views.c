@@ -119,6 +119,22 @@ ladder__has_a_dashed_rung_for_the_rank_that_is_missing (void **state)
 }
 
 static void
+make_no_calls (PlantedStep *step)
+{
+  step->n_waits = 0;
+}
+
+static void
+ladder__without_calls_says_so (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (make_no_calls);
+  g_autoptr (TdRanksStep) step = step_of (ranks, 2);
+  g_autofree char *text = td_ranks_ladder_print (step, "text");
+
+  assert_string_equal (text, "No calls in iteration 2: ranks did nothing together in it.\n");
+}
+
+static void
 lanes__are_on_one_clock (void **state)
 {
   PlantedRun run = { .start_ns = { 0, 7000000 }, .late_ns = { 0, 200000 }, .n_ranks = 2 };
@@ -165,6 +181,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (matrix__marks_the_odd_rank_and_what_is_not_there),
     td_test (ladder__has_a_dashed_rung_for_the_rank_that_is_missing),
+    td_test (ladder__without_calls_says_so),
     td_test (lanes__are_on_one_clock),
     td_test (lanes__of_a_rank_that_is_not_there_say_so),
     td_test (step__that_no_tape_has_is_an_error),
