@@ -94,33 +94,23 @@ get_item_arrays (TdOnnx *o, const TdStep *step)
   td__onnx_compose (o, step, line, &given, step->n_in > 2);
 }
 
-/* a with b added where u says along one axis: n_a of a's axes and n_b of b's become it.  u: the
- * value; NULL: the line has it. */
+/* a with b added where the value u says along one axis: n_a of a's axes and n_b of b's become
+ * it. */
 static void
-add_at (TdOnnx *o, const TdStep *step, int axis, int n_a, int n_b, const char *u, char *line,
-        size_t at)
+add_at (TdOnnx *o, const TdStep *step, int axis, int n_a, int n_b, const char *u)
 {
+  char line[LINE];
   char of_a[TEXT], of_b[TEXT], of_u[TEXT];
   const TdOnnxGiven given[] = { { 'x', of_a }, { 'y', of_b }, { 'z', of_u }, { 'u', u } };
 
   joined (o, step, 0, axis, n_a, of_a);
   joined (o, step, 1, axis, n_b, of_b);
   along (o, axis, shape_of (o, step, 0)->ndim - n_a + 1, of_u);
-  snprintf (line + at, LINE - at,
+  snprintf (line, sizeof line,
             "v=Reshape(b,y);Reshape(ScatterElements(Reshape(a,x),Expand(Reshape(u,z),Shape(v)),"
             "v;axis=%d,reduction=add),$0)",
             axis);
-  td__onnx_compose (o, step, line, given, u != NULL ? 4 : 3);
-}
-
-static void
-scatter_add_arrays (TdOnnx *o, const TdStep *step)
-{
-  char line[LINE];
-  const size_t n = say_flat (o, step, 2, line, sizeof line);
-
-  add_at (o, step, axis_of (o, step), (int)step->n_in - 2, shape_of (o, step, 2)->ndim, NULL,
-          line, n);
+  td__onnx_compose (o, step, line, given, 4);
 }
 
 /* How many slices from the first on take all of an axis. */
@@ -144,7 +134,7 @@ scatter_add (TdOnnx *o, const TdStep *step)
   const int n = td__export_ints (step, "slices", slices, PER_SLICE * 2 * TD_MAX_DIMS);
   const int whole = whole_axes (slices, n), axis = whole < a->ndim ? whole : a->ndim;
   TdShape counted = *a;
-  char line[LINE] = "", all[TEXT], taken[TEXT];
+  char all[TEXT], taken[TEXT];
 
   for (int d = 0; d < a->ndim; d++)
     counted.dim[d] = d < axis ? 1 : td__onnx_fixed (o, step, td__step_in (o->s, step, 0), d);
@@ -154,7 +144,7 @@ scatter_add (TdOnnx *o, const TdStep *step)
   td__onnx_constant (o, TD_I64, &counted, numbers, all, sizeof all);
   free (numbers);
   td__onnx_sliced (o, step, all, taken);
-  add_at (o, step, axis, a->ndim - axis, shape_of (o, step, 1)->ndim - axis, taken, line, 0);
+  add_at (o, step, axis, a->ndim - axis, shape_of (o, step, 1)->ndim - axis, taken);
 }
 
 static const struct
@@ -163,7 +153,6 @@ static const struct
   void (*write) (TdOnnx *o, const TdStep *step);
 } table[] = {
   { "get_item_arrays", get_item_arrays },
-  { "scatter_add_arrays", scatter_add_arrays },
   { "scatter_add", scatter_add },
 };
 

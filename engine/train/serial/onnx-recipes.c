@@ -621,7 +621,6 @@ n_used (const TdOnnx *o, const TdStep *step)
 static const char *
 refuses (const TdOnnx *o, const TdStep *step, const char *text)
 {
-  const char *op = step->cls->name;
   const TdShape *x = &o->s->nodes[td__step_in (o->s, step, 0)].shape;
 
   if (n_used (o, step) > n_results (text))
