@@ -72,7 +72,7 @@ call_other_batches (Row *row)
   /* The code of broadcast_to has the size as a number, which one row fits by chance. */
   if (row->said[1][0] != '\0' || row->random || strcmp (row->c->op, "broadcast_to") == 0)
     return;
-  look = td__onnx_look (file_of (row, "onnx"), why, sizeof why);
+  look = td__onnx_look (row_file (row, "onnx"), why, sizeof why);
   assert_non_null (look);
   assert_int_equal (look->n_in, row->c->n_in);
   for (int k = 0; k < look->n_in; k++)
