@@ -83,7 +83,7 @@ call_other_batches (Row *row)
     TD_SCOPE ("batch")
       {
         TdVar *x[6], *y[3] = { NULL };
-        char ending[24];
+        char ending[48];
 
         for (int k = 0; k < row->c->n_in; k++)
           {
@@ -114,7 +114,7 @@ call_other_batches (Row *row)
 static void
 go_out_as_onnx (Row *row, TdStatic *s, TdVar *const *x, TdVar *const *y)
 {
-  char ending[24];
+  char ending[48];
 
   if (row->run != TD_F32)
     return;
