@@ -92,7 +92,8 @@ typedef struct TdOnnxOpt
 TD_API TdOnnxOpt td_save_onnx_options (void);
 /** Write the graph from which outs came as an ONNX model: td_save_onnx (&y, 1, "net.onnx", .in
  * = &x, .n_in = 1).  It needs the whole graph: the code runs in TD_USING (keep_graph, true),
- * and with config train as the model is to be used.  Parameters go out with the numbers they
+ * and with config train as the model is to be used; gradients that td_grad_of gives in it with
+ * TD_DOUBLE_BACKPROP are outs like any.  Parameters go out with the numbers they
  * have now; variables of the graph that are no inputs and no link's are constants, also what
  * td_randn drew. *Shapes*: a size that follows an open axis is found through every operation;
  * sizes that the code wrote as numbers follow too where they can be nothing else.  Where an

@@ -375,7 +375,10 @@ list__is_what_is_refused (void **state)
         "follows such an axis is computed in the file; where an operation has it as a number (one row of the batch, a split, a\n"
         "sum divided by the batch's size), or the code could mean both, the axis stays what it was: the option `fixed` hears why,\n"
         "and so says the file's metadata under `fixed`. A number that the code computes from a size in C is not seen, but for\n"
-        "that division.\n"
+        "a factor that may count elements of the batch, as in the gradient of a mean: it keeps the batch.\n"
+        "\n"
+        "Gradients of average pooling, unpooling, adaptive pooling, images in another size and im2col are products with constant\n"
+        "matrices as ONNX, one for each axis: an infinite number makes NaN of its row and column.\n"
         "\n"
         "| operation | C | ONNX |\n"
         "|---|---|---|\n";

@@ -12,7 +12,7 @@
 
 enum
 {
-  MOST = 24, /* outputs of a model */
+  MOST = 64, /* outputs of a model */
   WORDS = 11,
   LENGTH = 5,
   HEADS = 2,
@@ -288,6 +288,219 @@ gradients__of_a_block_follow_the_batch (void **state)
   td_link_free (b.root);
 }
 
+/* --- one operation each: its gradient, and the gradient of that --- */
+
+enum
+{
+  CHANNELS = 8
+};
+
+static TdVar *
+per_channel (double value)
+{
+  return td_full (TD_F32, TD_SHAPE (CHANNELS), value);
+}
+
+static TdVar *
+activations (TdVar *x)
+{
+  TdVar *y = td_elu (td_softplus (td_silu (td_gelu (x))));
+
+  y = td_add (y, td_erf (td_gelu (x, .approximate = true)));
+  y = td_add (y, td_log1p (td_square (td_expm1 (td_tanh (x)))));
+  y = td_add (y, td_rsqrt (td_add_scalar (td_square (td_sigmoid (x)), 1)));
+  return td_add (y, td_mul (x, td_add (td_clipped_relu (x, .z = 0.5), td_hard_sigmoid (x))));
+}
+
+static TdVar *
+by_groups (TdVar *x)
+{
+  return td_group_normalization (x, 4, per_channel (1.25), per_channel (0.5));
+}
+
+static TdVar *
+by_rows (TdVar *x)
+{
+  TdVar *rows = td_transpose (x, (int[]){ 0, 2, 3, 1 });
+
+  return td_mul_scalar (
+      td_add (td_rms_normalization (rows, per_channel (1.25)),
+              td_layer_normalization (rows, per_channel (0.75), per_channel (0.5))),
+      0.25);
+}
+
+static TdVar *
+by_channels (TdVar *x)
+{
+  return td_batch_normalization (x, per_channel (1.25), per_channel (0.5));
+}
+
+static TdVar *
+averages (TdVar *x)
+{
+  TdVar *y = td_average_pooling_nd (x, .ksize = { 3, 3 }, .stride = { 2, 2 }, .pad = { 1, 1 },
+                                    .pad_value = TD_NONE);
+
+  return td_mul_scalar (
+      td_add (td_unpooling_2d (y, .ksize = { 2, 2 }),
+              td_sum_axes (td_adaptive_average_pooling_2d (x, 3, 2), (int[]){ 2, 3 }, 2, true)),
+      0.25);
+}
+
+static TdVar *
+slices (TdVar *x)
+{
+  TdVar *some = td_get_item (
+      x,
+      (TdSlice[]){ TD_ALL, TD_STEP (7, TD_END, -3), TD_AT (-1), TD_NEW_AXIS, TD_RANGE (1, 3) },
+      5);
+
+  return td_add (some, td_get_item (x,
+                                    (TdSlice[]){ TD_ALL, TD_STEP (0, 6, 2), TD_RANGE (1, 2),
+                                                 TD_RANGE (2, TD_END) },
+                                    4));
+}
+
+static TdVar *
+rows_by_index (TdVar *x)
+{
+  static const int64_t channels[] = { 0, 7, 7, 2 };
+  TdVar *index = td_tensor (TD_I64, TD_SHAPE (4), channels);
+
+  return td_repeat (td_get_item_arrays (x, &index, 1, 1), (int[]){ 2 }, 1, 3);
+}
+
+static TdVar *
+looking (TdVar *x)
+{
+  TdVar *h = td_reshape (x, TD_SHAPE (td_shape (x).dim[0], CHANNELS, 16));
+
+  return td_scaled_dot_product_attention (h, td_tanh (h), h, .causal = true);
+}
+
+static TdVar *
+cell (TdVar *x)
+{
+  TdVar *rows = td_reshape (x, TD_SHAPE (td_shape (x).dim[0], -1)), *h;
+  TdVar *c = td_get_item (rows, (TdSlice[]){ TD_ALL, TD_RANGE (0, 32) }, 2);
+
+  c = td_lstm (c, rows, &h);
+  return td_add (c, td_square (h));
+}
+
+static TdVar *
+labelled (TdVar *x)
+{
+  TdVar *likely = td_argmax (td_sin (td_mul_scalar (x, 9)), 1);
+
+  return td_softmax_cross_entropy (x, likely, .reduce = "no");
+}
+
+static TdVar *
+labelled_mean (TdVar *x)
+{
+  return td_mul_scalar (td_softmax_cross_entropy (
+                            x, td_argmax (td_sin (td_mul_scalar (x, 9)), 1), .ignore_label = 2),
+                        8);
+}
+
+static TdVar *
+yes_or_no (TdVar *x)
+{
+  TdVar *t
+      = td_cast (td_clip (td_mul_scalar (td_sin (td_mul_scalar (x, 9)), 100), 0, 1), TD_I32);
+
+  return td_sigmoid_cross_entropy (x, t);
+}
+
+typedef TdVar *(*Function) (TdVar *x);
+
+static const Function open_functions[]
+    = { activations, by_groups, by_rows,  averages,      slices,   rows_by_index,
+        looking,     cell,      labelled, labelled_mean, yes_or_no };
+static const Function closed_functions[] = { by_channels };
+
+/* Of sum (f (x)^2), the gradient g, and that of sum (g^2).  Functions are scaled so that all
+ * are of about one size, which is what 1e-5 is meant of. */
+static int
+twice (const Function *functions, int n, TdVar *x, TdVar **out)
+{
+  for (int i = 0; i < n; i++)
+    {
+      TdVar *y = td_sum (td_square (functions[i](x)));
+
+      assert_int_equal (td_grad_of (&y, 1, &x, 1, NULL, TD_DOUBLE_BACKPROP, &out[2 * i]),
+                        TD_OK);
+      y = td_sum (td_square (out[2 * i]));
+      assert_int_equal (td_grad_of (&y, 1, &x, 1, NULL, TD_DOUBLE_BACKPROP, &out[2 * i + 1]),
+                        TD_OK);
+    }
+  return 2 * n;
+}
+
+static TdVar *
+examples (int64_t n)
+{
+  TdVar *x = td_variable (td_zeros (TD_F32, TD_SHAPE (n, CHANNELS, 4, 4)), NULL);
+
+  fill (x, (unsigned)n);
+  return x;
+}
+
+static void
+run_twice (const char *file, const Function *functions, int n_functions, int n_batches)
+{
+  static const int64_t batches[] = { 5, 1, 3, 7 };
+
+  n_stay = 0;
+  for (int k = 0; k < n_batches; k++)
+    TD_SCOPE ("step")
+      TD_USING (keep_graph, true)
+        {
+          TdVar *x = examples (batches[k]), *out[MOST] = { NULL };
+          const int n = twice (functions, n_functions, x, out);
+
+          if (k == 0)
+            assert_int_equal (td_save_onnx (out, (size_t)n, td_test_tmp (file), .in = &x,
+                                            .n_in = 1, .fixed = hear),
+                              TD_OK);
+          keep_case (file, k, &x, 1, out, n);
+        }
+}
+
+static void
+gradients__of_gradients_follow_the_batch (void **state)
+{
+  char *said;
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  run_twice ("twice.onnx", open_functions,
+             (int)(sizeof open_functions / sizeof *open_functions), 4);
+  if (n_stay > 0)
+    fail_msg ("%s", stays);
+  said = run_onnx ("twice.onnx", true);
+  assert_non_null (strstr (said, "4 runs\ninput0(batch,8,4,4) -> output0(batch,8,4,4) "));
+  free (said);
+}
+
+/* Of batch normalization the second has the number of elements of each channel. */
+static void
+gradients__of_the_batchs_own_moments_keep_it (void **state)
+{
+  char *said;
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  run_twice ("moments.onnx", closed_functions, 1, 1);
+  assert_int_equal (n_stay, 1);
+  if (strncmp (stays, "batch stays 5: div_scalar at ", 29) != 0)
+    fail_msg ("%s", stays);
+  said = run_onnx ("moments.onnx", true);
+  assert_non_null (strstr (said, "1 runs\ninput0(5,8,4,4) -> "));
+  free (said);
+}
+
 int
 main (void)
 {
@@ -295,6 +508,8 @@ main (void)
     engine_test (gradients__of_a_penalty_follow_the_batch),
     engine_test (gradients__of_a_mean_keep_the_batch),
     engine_test (gradients__of_a_block_follow_the_batch),
+    engine_test (gradients__of_gradients_follow_the_batch),
+    engine_test (gradients__of_the_batchs_own_moments_keep_it),
   };
 
   return cmocka_run_group_tests_name ("onnx_gradients", tests, NULL, NULL);

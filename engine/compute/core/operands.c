@@ -98,6 +98,8 @@ td__number_like (const TdVar *v, double value)
   if (c == NULL)
     return td__poison ();
   td__scope_add (c);
+  if (TD_UNLIKELY (td__engine.config.keep_graph)) /* td_save_onnx: no operation made it */
+    c->node->category = TD_MEM_INPUT;
   t = (TdTensor){ c->buffer->data, &c->node->shape, 1, (TdDtype)c->node->dtype };
   if (td__engine.tracer != NULL)
     td__engine.tracer->array (td__engine.tracer, c,

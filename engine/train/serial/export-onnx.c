@@ -373,11 +373,24 @@ is_constant (const TdSchedule *s, uint32_t node)
   return td__node_value (s, node)->kind == TD_VALUE_CONSTANT;
 }
 
+/* Nodes that a step makes: a constant in another shape is none. */
+static bool *
+nodes_made (const TdSchedule *s)
+{
+  bool *made = td__xcalloc (s->n_nodes + 1, sizeof *made);
+
+  for (uint32_t i = 0; i < s->forward.n; i++)
+    for (uint32_t k = 0; k < s->forward.steps[i].n_out; k++)
+      made[td__step_out (s, &s->forward.steps[i], k)] = true;
+  return made;
+}
+
 /* Inputs, and what is there before a call. */
 static TdStatus
 write_given (TdOnnx *o, const TdSite *site)
 {
   const TdSchedule *s = o->s;
+  bool *made = nodes_made (s);
   TdStatus status = TD_OK;
 
   for (uint32_t i = 0; i < s->n_arguments; i++)
@@ -392,13 +405,14 @@ write_given (TdOnnx *o, const TdSite *site)
                       td__onnx_value (o, s->externals[i].node));
       }
   for (uint32_t n = 0; n < s->n_nodes && status == TD_OK; n++)
-    if (td__export_is_given (s, n) && td__export_is_used (s, n))
+    if (!made[n] && td__export_is_given (s, n) && td__export_is_used (s, n))
       {
         if (is_constant (s, n))
           status = write_constant (o, n, site);
         else
           td__onnx_weights_add (&o->weights, n, td__onnx_value (o, n));
       }
+  free (made);
   return status;
 }
 
