@@ -23,8 +23,10 @@ static const struct
   { "learning_rate",
     "in iteration 6: ranks 0, 1 and 2 in td_opt_update at learning_rate.c:|rank 1 cannot take "
     "part|it has lr 0.1 where rank 0 has lr 0.05" },
-  { "fewer_updates", "error: rank 1 is in another call than the others in iteration 11|rank 1 "
-                     "in td_finish" },
+  { "fewer_updates",
+    "error: rank 1 made no update in iteration 6, where ranks 0 and 2 came to one|"
+    "error: rank 1 is in another call than the others in iteration 11|rank 1 "
+    "in td_finish" },
   { "nan",
     "error: rank 1 parted in iteration 6: the gradient of `hidden/W` has 16 NaN|first in "
     "log at nan.c:" },

@@ -17,6 +17,7 @@ typedef struct
   guint64 fingerprint, fingerprint_dims, attrs;
   guint64 start_ns, duration_ns;
   guint32 n_update_events, update_site, update_opdef;
+  gboolean has_backward;
   guint n_waits, n_sums;
   TdTapeCollective *waits;
   TdTapeRankSum *sums;
@@ -32,6 +33,7 @@ void td__rank_iteration_free (TdRankIteration *self);
 typedef struct
 {
   guint32 n, site, opdef;
+  gboolean has_backward; /* whether or not it updates */
 } TdRankUpdates;
 
 typedef struct
@@ -49,6 +51,8 @@ typedef struct
   TdRankIteration *now;              /* the next one, NULL: no more */
   gint64 last_number;                /* that was looked at */
   gint64 first_update;               /* iteration; -1: none */
+  guint64 n_begun;                   /* iterations in which an update began */
+  GArray *left_out;                  /* gint64: those with backward and none */
   guint32 update_site, update_opdef; /* of it */
   TdTapeCollective last;             /* the wait that it began last */
   TdTapeCollective stuck;            /* the wait that never ended */

@@ -27,11 +27,13 @@ updates_of (TdRankTape *tape, const TdTapeIteration *it)
   if (known)
     return *known;
   for (guint i = 0; i < it->n_events; i++)
-    if (it->events[i].phase == TD_TAPE_PHASE_UPDATE && found.n++ == 0)
-      {
-        found.site = it->events[i].site;
-        found.opdef = it->events[i].opdef;
-      }
+    {
+      found.has_backward = found.has_backward || it->events[i].phase == TD_TAPE_PHASE_BACKWARD;
+      if (it->events[i].phase != TD_TAPE_PHASE_UPDATE || found.n++ > 0)
+        continue;
+      found.site = it->events[i].site;
+      found.opdef = it->events[i].opdef;
+    }
   if (it->structure != 0)
     g_hash_table_insert (tape->updates, GUINT_TO_POINTER (it->structure),
                          g_memdup2 (&found, sizeof found));
@@ -76,6 +78,7 @@ td__rank_iteration_new (TdRanks *self, guint place, const TdTapeIteration *it)
   copy->n_update_events = updates.n;
   copy->update_site = updates.site;
   copy->update_opdef = updates.opdef;
+  copy->has_backward = updates.has_backward;
   copy->n_waits = it->n_collectives;
   copy->n_sums = it->n_rank_sums;
   copy->waits = g_memdup2 (it->collectives, it->n_collectives * sizeof *it->collectives);

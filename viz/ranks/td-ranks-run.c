@@ -73,6 +73,70 @@ is_whole (const TdRank *rank)
   return !rank->is_running && !rank->has_failed && rank->n_looked_at == rank->n_iterations;
 }
 
+static gboolean
+leaves_out (const TdRankTape *tape, gint64 number)
+{
+  for (guint i = 0; i < tape->left_out->len; i++)
+    if (g_array_index (tape->left_out, gint64, i) == number)
+      return TRUE;
+  return FALSE;
+}
+
+/* Who left the update of that iteration out, where all others that made more made it. FALSE:
+ * not so. */
+static gboolean
+find_left_out (const TdRanks *self, gint64 number, gboolean *without, gboolean *with)
+{
+  guint n_without = 0, n_with = 0;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRankTape *tape = &self->tapes[i];
+
+      without[i] = leaves_out (tape, number);
+      with[i] = !without[i] && tape->n_begun > 0 && number <= tape->last_number;
+      n_without += without[i];
+      n_with += with[i];
+    }
+  for (guint i = 0; i < self->n; i++)
+    for (guint j = 0; without[i] && j < self->n; j++)
+      if (with[j] && self->tapes[j].n_begun <= self->tapes[i].n_begun)
+        return FALSE; /* it has numbers of its own, and as many updates */
+  return n_without > 0 && n_with > 0;
+}
+
+/* Calls of the ranks do not fit any more, and one of them has come to fewer updates: the first
+ * iteration in which it came to none, and the others did. */
+static void
+look_for_left_out (TdRanks *self)
+{
+  g_autofree gboolean *without = g_new0 (gboolean, self->n), *with = g_new0 (gboolean, self->n);
+  gint64 number = G_MAXINT64;
+  TdRanksFinding *f;
+
+  if (!td__ranks_has (self, TD_RANKS_MISMATCH) && !td__ranks_has (self, TD_RANKS_HANG))
+    return;
+  for (guint i = 0; i < self->n; i++)
+    for (guint k = 0; k < self->tapes[i].left_out->len; k++)
+      {
+        gint64 at = g_array_index (self->tapes[i].left_out, gint64, k);
+
+        if (at < number && find_left_out (self, at, without, with))
+          number = at;
+      }
+  if (number == G_MAXINT64)
+    return;
+  find_left_out (self, number, without, with);
+  g_autofree char *names = td__ranks_dup_names (self, without),
+                  *others = td__ranks_dup_names (self, with);
+  f = td__ranks_add (self, TD_RANKS_UPDATES, TD_RANKS_ERROR, number, without);
+  f->sentence
+      = g_strdup_printf ("%s made no update in iteration %" G_GINT64_FORMAT
+                         ", where %s came to one; from then on they are an update apart",
+                         names, number, others);
+  f->advice = g_strdup ("All ranks must update as often");
+}
+
 static void
 look_at_counts (TdRanks *self)
 {
@@ -222,6 +286,7 @@ td__ranks_look_at_run (TdRanks *self)
 {
   find_length (self);
   look_for_plain_optimizer (self);
+  look_for_left_out (self);
   look_at_counts (self);
   look_at_devices (self);
   look_for_straggler (self);

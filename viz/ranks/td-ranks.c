@@ -42,6 +42,7 @@ clear_tape (TdRankTape *tape)
   g_clear_pointer (&tape->texts, g_ptr_array_unref);
   g_clear_pointer (&tape->updates, g_hash_table_unref);
   g_clear_pointer (&tape->attrs, g_hash_table_unref);
+  g_clear_pointer (&tape->left_out, g_array_unref);
   g_clear_pointer (&tape->handle, td__tape_handle_unref);
   g_free (tape->own_path);
   g_free (tape->open.end);
@@ -89,6 +90,7 @@ open_tape (TdRankTape *tape, const char *path, GError **error)
   tape->texts = g_ptr_array_new ();
   tape->updates = g_hash_table_new_full (NULL, NULL, NULL, g_free);
   tape->attrs = g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free);
+  tape->left_out = g_array_new (FALSE, FALSE, sizeof (gint64));
   tape->open.rank = header->rank;
   tape->open.path = tape->own_path;
   tape->open.host = td_tape_reader_info (tape->reader, "host");
@@ -268,6 +270,37 @@ by_weight (gconstpointer a, gconstpointer b)
   return x->cause < y->cause ? -1 : x->cause > y->cause;
 }
 
+/* It has come to its update, though it may not have come out of it. */
+static gboolean
+begins_update (TdRanks *self, guint place, const TdRankIteration *it)
+{
+  for (guint i = 0; i < it->n_waits; i++)
+    if (g_str_equal (td__ranks_text (self, place, it->waits[i].call), "td_opt_update"))
+      return TRUE;
+  return it->n_update_events > 0;
+}
+
+/* A call in it failed, or was never left: what came after is not the program's will. */
+static gboolean
+is_broken_off (const TdRankIteration *it)
+{
+  for (guint i = 0; i < it->n_waits; i++)
+    if (it->waits[i].flags & (TD_TAPE_COLLECTIVE_FAILED | TD_TAPE_COLLECTIVE_WAITS))
+      return TRUE;
+  return it->is_live;
+}
+
+static void
+count_begun (TdRanks *self, guint place, const TdRankIteration *it)
+{
+  TdRankTape *tape = &self->tapes[place];
+
+  if (begins_update (self, place, it))
+    tape->n_begun++;
+  else if (it->has_backward && !is_broken_off (it))
+    g_array_append_val (tape->left_out, it->number);
+}
+
 /* Iterations outside any TD_ITERATION may have updates, too. */
 static void
 count (TdRankTape *tape, const TdRankIteration *it)
@@ -340,6 +373,7 @@ td_ranks_look (TdRanks *self)
             td__ranks_take_waits (self, i, row->of[i]);
             look_for_sharing (self, i, row->of[i]);
             count (&self->tapes[i], row->of[i]);
+            count_begun (self, i, row->of[i]);
           }
       compare_counts (self, row);
       td__ranks_parting_look (parting, self, row, table);

@@ -261,6 +261,61 @@ updates__that_one_rank_leaves_out_are_counted (void **state)
   assert_contains (numbers->sentence, "rank 1 has 2, the others 3");
 }
 
+/* Rank 1 makes none in iteration 2, and is an update behind: at the end the others wait. */
+static gboolean evaluates; /* it trains nothing there */
+static gboolean broken;    /* or a call in it failed */
+
+static void
+leave_one_out (PlantedStep *step)
+{
+  if (step->rank == 1 && step->iteration == 2)
+    {
+      step->no_update = TRUE;
+      step->no_backward = evaluates;
+      step->n_sums = 0;
+      step->n_waits = broken ? 1 : 0;
+      step->waits[0].call = td_tape_writer_string (step->w, "td_comm_barrier");
+      step->waits[0].comm = 12;
+      step->waits[0].size = 1;
+      step->waits[0].flags = TD_TAPE_COLLECTIVE_FAILED;
+    }
+  for (guint i = 0; step->rank == 1 && step->iteration > 2 && i < step->n_waits; i++)
+    step->waits[i].seq--;
+  if (step->rank == 1 || step->iteration != 5)
+    return;
+  step->is_live = step->no_update = TRUE;
+  step->n_sums = 0;
+  step->n_waits = 1;
+  step->waits[0].duration_ns = 0;
+  step->waits[0].flags |= TD_TAPE_COLLECTIVE_WAITS;
+}
+
+static void
+updates__that_part_before_a_hang_are_told_with_their_first_iteration (void **state)
+{
+  g_autoptr (TdRanks) trained = NULL, evaluated = NULL, failed = NULL;
+  const TdRanksFinding *f;
+
+  evaluates = broken = FALSE;
+  trained = planted_look_at (leave_one_out);
+  f = planted_find (trained, TD_RANKS_UPDATES);
+  assert_non_null (planted_find (trained, TD_RANKS_HANG));
+  assert_non_null (f);
+  assert_int_equal (f->level, TD_RANKS_ERROR);
+  assert_int_equal (f->iteration, 2);
+  ASSERT_RANKS (f, 1);
+  assert_contains (f->sentence,
+                   "rank 1 made no update in iteration 2, where ranks 0, 2 and 3 came to one");
+  evaluates = TRUE;
+  evaluated = planted_look_at (leave_one_out);
+  assert_non_null (planted_find (evaluated, TD_RANKS_HANG));
+  assert_null (planted_find (evaluated, TD_RANKS_UPDATES));
+  evaluates = FALSE;
+  broken = TRUE;
+  failed = planted_look_at (leave_one_out);
+  assert_null (planted_find (failed, TD_RANKS_UPDATES));
+}
+
 /* Gradients are averaged by td_comm_allreduce_grad: no optimizer tells its numbers, and
  * parameters are told of before their update. */
 static void
@@ -502,6 +557,7 @@ main (void)
     td_test (state__is_the_cause_of_the_parameters_that_follow),
     td_test (numbers__are_told_with_both_values),
     td_test (updates__that_one_rank_leaves_out_are_counted),
+    td_test (updates__that_part_before_a_hang_are_told_with_their_first_iteration),
     td_test (nan__of_one_rank_is_told_with_what_made_it),
     td_test (nan__that_a_sum_of_all_ranks_handed_on_is_of_the_rank_that_had_it_before),
     td_test (nan__without_statistics_says_so),
