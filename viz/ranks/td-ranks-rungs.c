@@ -269,6 +269,25 @@ dup_error (const TdRanks *self, const TdRung *rung)
   return NULL;
 }
 
+/* "; rank 1 ended with status 3": that it came to td_finish was its own exit, as a rank that
+ * only fails with the others ends with 1. Owner: the caller. */
+static char *
+dup_exits (const TdRanks *self, const TdRung *rung)
+{
+  GString *out = g_string_new (NULL);
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdTapeEnd *end = td_tape_reader_end (self->tapes[i].reader);
+
+      if (rung->sides[i].here && end && end->signal == 0 && end->status > 1
+          && g_str_equal (rung->sides[i].call, "td_finish"))
+        g_string_append_printf (out, "; rank %u ended with status %d", self->tapes[i].open.rank,
+                                end->status);
+    }
+  return g_string_free (out, FALSE);
+}
+
 /* The first only: once ranks have parted, nothing fits. */
 void
 td__ranks_check_calls (TdRanks *self, const TdRung *rung)
@@ -301,7 +320,8 @@ td__ranks_check_calls (TdRanks *self, const TdRung *rung)
   for (guint i = 0; i < self->n && !f->site; i++)
     if (vote.odd[i])
       f->site = td__ranks_dup_site (self, i, rung->sides[i].site);
-  g_autofree char *calls = dup_calls (self, rung), *odd = NULL, *why = NULL;
+  g_autofree char *calls = dup_calls (self, rung), *exits = dup_exits (self, rung), *odd = NULL,
+                  *why = NULL;
   odd = td__ranks_dup_names_do (self, vote.odd, " is", " are");
   if (n < 2)
     {
@@ -313,9 +333,9 @@ td__ranks_check_calls (TdRanks *self, const TdRung *rung)
     }
   else
     f->sentence = g_strdup_printf (
-        "%s in %s in iteration %" G_GINT64_FORMAT " (call %" G_GUINT64_FORMAT "): %s", odd,
+        "%s in %s in iteration %" G_GINT64_FORMAT " (call %" G_GUINT64_FORMAT "): %s%s", odd,
         vote.has_majority ? "another call than the others" : "different calls", f->iteration,
-        rung->seq, calls);
+        rung->seq, calls, exits);
   f->advice = g_strdup (n < 2 ? "All ranks must make it with the same shape, dtype, root and "
                                 "settings, and be able to"
                               : "All ranks must make the same calls in the same order");

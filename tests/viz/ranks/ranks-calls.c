@@ -151,6 +151,35 @@ calls__that_met_others_are_told_with_both_places (void **state)
   assert_contains (f->sentence, "ranks 0, 2 and 3 in td_opt_update at model.c:30");
 }
 
+static void
+other_exit (PlantedStep *step)
+{
+  for (guint i = 0; step->iteration == 4 && i < step->n_waits; i++)
+    {
+      step->waits[i].flags |= TD_TAPE_COLLECTIVE_FAILED;
+      if (step->rank == 1)
+        step->waits[i].call = td_tape_writer_string (step->w, "td_finish");
+    }
+}
+
+static void
+calls__that_met_an_exit_are_told_with_its_status (void **state)
+{
+  PlantedRun run = { .plant = other_exit };
+  g_autoptr (TdRanks) ranks = NULL;
+  const TdRanksFinding *f;
+
+  for (guint r = 0; r < 4; r++)
+    run.end[r].status = r == 1 ? 3 : 1;
+  ranks = planted_look (&run);
+  f = planted_find (ranks, TD_RANKS_MISMATCH);
+  assert_non_null (f);
+  ASSERT_RANKS (f, 1);
+  assert_contains (f->sentence,
+                   "rank 1 in td_finish at model.c:30; rank 1 ended with status 3");
+  assert_not_contains (f->sentence, "status 1");
+}
+
 /* ---- hangs and deaths ---- */
 
 /* The others wait in the last step for rank 2, which has none. */
@@ -526,6 +555,7 @@ main (void)
     td_test (data__that_two_ranks_share_is_told_by_their_gradients),
     td_test (data__that_two_ranks_share_is_told_by_their_inputs),
     td_test (calls__that_met_others_are_told_with_both_places),
+    td_test (calls__that_met_an_exit_are_told_with_its_status),
     td_test (hang__names_who_waits_and_who_never_came),
     td_test (hang__of_a_rank_that_did_something_else_is_no_death),
     td_test (hang__is_none_where_all_have_come),
