@@ -183,6 +183,15 @@ td_recording_say (TdRecording *r, const char *text)
   td_tape_writer_flush (r->writer);
 }
 
+void
+td_recording_note (TdRecording *r, const char *text)
+{
+  if (r->assembler == NULL || r->cut_at >= 0 || r->wrong[0] != '\0')
+    return;
+  put_notice_of (r->writer, TD_TAPE_NOTICE_TEXT, 0, text,
+                 td_assembler_state (r->assembler)->iteration);
+}
+
 /* The recording is over, the program is not.  A tape that is deleted may be open somewhere. */
 static void
 stop (TdRecording *r, const char *why)

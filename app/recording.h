@@ -42,6 +42,9 @@ size_t td_recording_drain (TdRecording *r);
 /** Write what is wrong with the run, though not with this program. */
 void td_recording_say (TdRecording *r, const char *text);
 
+/** Put a text on the tape that is no error. */
+void td_recording_note (TdRecording *r, const char *text);
+
 /** Write how the program `pid` ended, also on a tape of its own that lacks it; `status` as from
  * waitpid. */
 void td_recording_end (TdRecording *r, pid_t pid, int status, bool killed_by_us);

@@ -270,7 +270,7 @@ static void
 model_event (void *user, const char *json)
 {
   Supervisor *s = user;
-  char event[32], where[512], reason[1024], other[32];
+  char event[32], where[512], reason[1024], other[32], note[1600];
 
   if (!s->options->exit_at_break || s->stopped_at_break
       || !td__json_member (json, "event", event, sizeof event) || strcmp (event, "stopped") != 0
@@ -280,7 +280,9 @@ model_event (void *user, const char *json)
   td__json_member (json, "reason", reason, sizeof reason);
   s->stopped_at_break = true;
   td_recording_drain (&s->recording);
-  fprintf (stderr, "tapedeck: stopped at %s: %s\n", where, reason);
+  snprintf (note, sizeof note, "stopped at %s: %s", where, reason);
+  td_recording_note (&s->recording, note); /* the end on the tape is that of a killed one */
+  fprintf (stderr, "tapedeck: %s\n", note);
   end_stopped (s);
 }
 

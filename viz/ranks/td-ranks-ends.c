@@ -25,6 +25,30 @@ static const struct
   { SIGHUP, "SIGHUP" },   { SIGPIPE, "SIGPIPE" },
 };
 
+/* It was ended where it stood: "stopped at train.c:22: before relu (breakpoint 1: ...)". NULL:
+ * it did not stand. Owner: borrowed. */
+static const char *
+find_stop (const TdRankTape *tape)
+{
+  for (guint32 k = td_tape_reader_n_notices (tape->reader); k-- > 0;)
+    {
+      const TdTapeNotice *notice = td_tape_reader_notice (tape->reader, k);
+      const char *text = td_tape_reader_string (tape->reader, notice->text);
+
+      if (notice->kind == TD_TAPE_NOTICE_TEXT && g_str_has_prefix (text, "stopped at "))
+        return text;
+    }
+  return NULL;
+}
+
+static gboolean
+is_stopped (const TdRankTape *tape)
+{
+  const TdTapeEnd *end = td_tape_reader_end (tape->reader);
+
+  return end && end->signal == SIGKILL && find_stop (tape);
+}
+
 static char *
 dup_end (const TdRankTape *tape)
 {
@@ -37,6 +61,8 @@ dup_end (const TdRankTape *tape)
     return g_strdup ("ended");
   if (end->signal == 0)
     return g_strdup_printf ("ended with status %d", end->status);
+  if (is_stopped (tape))
+    return g_strdup (find_stop (tape));
   for (gsize i = 0; i < G_N_ELEMENTS (signals); i++)
     if (signals[i].number == end->signal)
       return g_strdup_printf ("was killed by %s", signals[i].name);
@@ -96,6 +122,9 @@ dup_last (const TdRanks *self, guint place)
   const TdRankTape *tape = &self->tapes[place];
   const TdTapeEnd *end = td_tape_reader_end (tape->reader);
   GString *out = g_string_new (is_told_to_end (tape) ? "was" : tape->open.end);
+
+  if (is_stopped (tape))
+    return g_string_free (out, FALSE);
   gint64 iteration = end && end->last_op ? (gint64)end->iteration : tape->last_number;
 
   if (iteration >= 0)
@@ -358,6 +387,15 @@ look_for_early (TdRanks *self)
   return TRUE;
 }
 
+static gboolean
+all_stopped (const TdRanks *self, const gboolean *set)
+{
+  for (guint i = 0; i < self->n; i++)
+    if (set[i] && !is_stopped (&self->tapes[i]))
+      return FALSE;
+  return TRUE;
+}
+
 /* One that failed takes the others along: they are ended, or fail in the same call. */
 static void
 look_at_failing (TdRanks *self)
@@ -387,8 +425,9 @@ look_at_failing (TdRanks *self)
         g_string_append_printf (out, "%srank %u %s", out->len ? "; " : "",
                                 self->tapes[i].open.rank, last);
     }
-  f = td__ranks_add (self, TD_RANKS_DEATH, by_itself ? TD_RANKS_ERROR : TD_RANKS_NOTE, -1,
-                     failed);
+  f = td__ranks_add (self, TD_RANKS_DEATH,
+                     by_itself && !all_stopped (self, failed) ? TD_RANKS_ERROR : TD_RANKS_NOTE,
+                     -1, failed);
   for (guint i = 0; i < self->n && f->iteration < 0; i++)
     if (failed[i])
       f->iteration = self->tapes[i].last_number;

@@ -235,6 +235,11 @@ write_rank (PlantedRun *run, guint rank, const char *folder)
                                                    .n_sums = step.n_sums,
                                                    .is_live = step.is_live });
     }
+  if (run->note[rank])
+    td_tape_writer_notice (
+        w, &(TdTapeNotice){ .event = TD_TAPE_NONE,
+                            .kind = TD_TAPE_NOTICE_TEXT,
+                            .text = td_tape_writer_string (w, run->note[rank]) });
   if (!run->no_end[rank])
     {
       if (run->end[rank].last_op)

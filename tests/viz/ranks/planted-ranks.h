@@ -54,6 +54,7 @@ struct PlantedRun
   const char *of_run[PLANTED_MOST_RANKS]; /* what the tape says of it; NULL: nothing */
   guint64 late_ns[PLANTED_MOST_RANKS];    /* it comes to each meeting */
   TdTapeEnd end[PLANTED_MOST_RANKS];
+  const char *note[PLANTED_MOST_RANKS]; /* a text before the end; NULL: none */
   gboolean no_end[PLANTED_MOST_RANKS], no_tape[PLANTED_MOST_RANKS];
   gboolean half; /* means are of half precision */
 };

@@ -209,6 +209,23 @@ plan_hang (PlantedRun *run)
 }
 
 static void
+break__is_told_as_such_and_not_as_a_death (void **state)
+{
+  PlantedRun run = { .note = { [1] = "stopped at model.c:12: before relu (breakpoint 1)" } };
+  g_autoptr (TdRanks) ranks = NULL;
+  const TdRanksFinding *f;
+
+  for (guint r = 0; r < 4; r++)
+    run.end[r] = (TdTapeEnd){ .status = -1, .signal = r == 1 ? SIGKILL : SIGTERM };
+  ranks = planted_look (&run);
+  f = planted_assert_found (ranks, TD_RANKS_DEATH, TD_RANKS_NOTE, 5);
+  ASSERT_RANKS (f, 1);
+  assert_string_equal (f->sentence, "rank 1 stopped at model.c:12: before relu (breakpoint 1)");
+  assert_string_equal (td_ranks_get (ranks, 1)->end,
+                       "stopped at model.c:12: before relu (breakpoint 1)");
+}
+
+static void
 hang__names_who_waits_and_who_never_came (void **state)
 {
   PlantedRun run = { 0 };
@@ -556,6 +573,7 @@ main (void)
     td_test (data__that_two_ranks_share_is_told_by_their_inputs),
     td_test (calls__that_met_others_are_told_with_both_places),
     td_test (calls__that_met_an_exit_are_told_with_its_status),
+    td_test (break__is_told_as_such_and_not_as_a_death),
     td_test (hang__names_who_waits_and_who_never_came),
     td_test (hang__of_a_rank_that_did_something_else_is_no_death),
     td_test (hang__is_none_where_all_have_come),
