@@ -1,5 +1,5 @@
-/* The shortcuts window: every key of the table, and for Ctrl+F1 the page on show with the keys that
- * are only its own, and what pages there are. SPDX-License-Identifier: MIT */
+/* The shortcuts window: every key of the table, and for Ctrl+F1 the page on show with the keys
+ * that are only its own, and what pages there are. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <gtk/gtk.h>

@@ -162,7 +162,7 @@ memory_of (const TdCOut *o, const Array *a)
   return !a->named || a->given || a->argument != TD_ABSENT ? -1
          : dtype == TD_F32                                 ? 0
          : dtype == TD_F64                                 ? 1
-         : td__c_is_half (dtype)                             ? 2
+         : td__c_is_half (dtype)                           ? 2
                                                            : -1;
 }
 

@@ -529,6 +529,7 @@ static const TdOnnxRecipe recipes[] = {
   { "sqrt_sum_square", "Reshape(Sqrt(ReduceSum(Mul(a,a);axes=A,keepdims=1)),$0)" },
   { "sum_to", "Reshape(ReduceSum(a;axes=S,keepdims=1),$0)" },
   { "flip", "Slice(a,[-1],[-end],%axis,[-1])" },
+  { "embed_id", "Gather(b,a;axis=0)" },
   { "cumsum", "CumSum(a,:@axis;reverse=@reverse)" },
   { "select_item", "Reshape(GatherElements(a,Reshape(Cast(b;to=I),[-1,1]);axis=1),$0)" },
   { "one_hot", "Cast(OneHot(Cast(a;to=I),:@n_classes,[0,1]);to=T)" },

@@ -562,19 +562,6 @@ squared_mean (TdOnnx *o, const TdStep *step, const char *type)
                  td__onnx_value (o, out (o, step)), NULL);
 }
 
-/* Rows of W by numbers of x. */
-static void
-embed (TdOnnx *o, const TdStep *step, const char *type)
-{
-  TdOnnxNodeWriter n = td__onnx_node (o, type, NULL);
-
-  td__onnx_in_node (&n, in (o, step, 1));
-  td__onnx_in_node (&n, in (o, step, 0));
-  td__onnx_int (&n, "axis", 0);
-  td__onnx_out_node (&n, out (o, step));
-  td__onnx_end (&n);
-}
-
 /* An operation that ONNX does not have, or not so. */
 static void
 foreign (TdOnnx *o, const TdStep *step, const char *why)
@@ -691,7 +678,6 @@ static const struct
   { "dropout", "Dropout", dropout },
   { "softmax_cross_entropy", "SoftmaxCrossEntropyLoss", cross_entropy },
   { "mean_squared_error", "ReduceMean", squared_mean },
-  { "embed_id", "Gather", embed },
 };
 
 /* An array made from nothing: the same numbers, spread. */
