@@ -32,15 +32,18 @@ press_f1 (void)
   assert_true (gtk_widget_get_visible (GTK_WIDGET (manual ())));
 }
 
+typedef gboolean (*Matches) (GtkWidget *widget, const char *text);
+
+/* The first widget of the manual that matches. Owner: the window. */
 static GtkWidget *
-find_class (GtkWidget *widget, const char *class)
+find_in (GtkWidget *widget, Matches matches, const char *text)
 {
-  if (gtk_widget_has_css_class (widget, class))
+  if (matches (widget, text))
     return widget;
   for (GtkWidget *child = gtk_widget_get_first_child (widget); child;
        child = gtk_widget_get_next_sibling (child))
     {
-      GtkWidget *found = find_class (child, class);
+      GtkWidget *found = find_in (child, matches, text);
       if (found)
         return found;
     }
@@ -48,24 +51,29 @@ find_class (GtkWidget *widget, const char *class)
 }
 
 static GtkWidget *
-find_type (GtkWidget *widget, GType type)
+find (Matches matches, const char *text)
 {
-  if (g_type_is_a (G_OBJECT_TYPE (widget), type))
-    return widget;
-  for (GtkWidget *child = gtk_widget_get_first_child (widget); child;
-       child = gtk_widget_get_next_sibling (child))
-    {
-      GtkWidget *found = find_type (child, type);
-      if (found)
-        return found;
-    }
-  return NULL;
+  GtkWidget *found = find_in (GTK_WIDGET (manual ()), matches, text);
+  assert_non_null (found);
+  return found;
+}
+
+static gboolean
+is_search (GtkWidget *widget, const char *text)
+{
+  return GTK_IS_SEARCH_ENTRY (widget);
+}
+
+static gboolean
+has_link (GtkWidget *widget, const char *link)
+{
+  return GTK_IS_LABEL (widget) && strstr (gtk_label_get_label (GTK_LABEL (widget)), link);
 }
 
 static const char *
 title (void)
 {
-  return gtk_label_get_text (GTK_LABEL (find_class (GTK_WIDGET (manual ()), "title-2")));
+  return gtk_label_get_text (GTK_LABEL (find (gtk_widget_has_css_class, "title-2")));
 }
 
 static void
@@ -178,7 +186,7 @@ manual__has_topics_whose_links_and_keys_are_there (void **state)
 static GtkListBox *
 topics (void)
 {
-  return GTK_LIST_BOX (find_class (GTK_WIDGET (manual ()), "navigation-sidebar"));
+  return GTK_LIST_BOX (find (gtk_widget_has_css_class, "navigation-sidebar"));
 }
 
 static int
@@ -195,8 +203,7 @@ static void
 manual__finds_words (void **state)
 {
   press_f1 ();
-  GtkEditable *search
-      = GTK_EDITABLE (find_type (GTK_WIDGET (manual ()), GTK_TYPE_SEARCH_ENTRY));
+  GtkEditable *search = GTK_EDITABLE (find (is_search, ""));
   const int all = n_found ();
   assert_true (all >= 9);
   gtk_editable_set_text (search, "bfloat16");
@@ -212,21 +219,6 @@ manual__finds_words (void **state)
   gtk_window_close (manual ());
 }
 
-static GtkWidget *
-find_linking (GtkWidget *widget, const char *link)
-{
-  if (GTK_IS_LABEL (widget) && strstr (gtk_label_get_label (GTK_LABEL (widget)), link))
-    return widget;
-  for (GtkWidget *child = gtk_widget_get_first_child (widget); child;
-       child = gtk_widget_get_next_sibling (child))
-    {
-      GtkWidget *found = find_linking (child, link);
-      if (found)
-        return found;
-    }
-  return NULL;
-}
-
 static gboolean
 is_open (gpointer data)
 {
@@ -238,8 +230,7 @@ manual__link_begins_a_lesson (void **state)
 {
   gboolean handled = FALSE;
   press_f1 ();
-  GtkWidget *label = find_linking (GTK_WIDGET (manual ()), "lesson:first-network");
-  assert_non_null (label);
+  GtkWidget *label = find (has_link, "lesson:first-network");
   g_signal_emit_by_name (label, "activate-link", "lesson:first-network", &handled);
   assert_true (handled);
   ui_test_wait ("the lesson's recording", is_open, NULL);

@@ -421,36 +421,6 @@ max_pooling_grad (TdOnnx *o, const TdStep *step)
   reshape (o, o->sizes.of[y], PLACES + l.n_axes, result (o, step), value);
 }
 
-static void
-max_pooling_gather (TdOnnx *o, const TdStep *step)
-{
-  const uint32_t x = in (o, step, 1), y = out (o, step);
-  const int64_t last[] = { -1 };
-  int64_t widths[2 * AXES] = { 0 };
-  char value[TEXT], list[TEXT];
-  Largest l;
-
-  largest (o, step, x, &l);
-  for (int d = 0; d < l.n_axes; d++)
-    {
-      widths[PLACES + d] = l.pad[d];
-      widths[2 * PLACES + l.n_axes + d] = l.wide[d] - l.pad[d] - l.size[d];
-    }
-  strcpy (value, td__onnx_value (o, x));
-  if (l.pads)
-    onto (o, "Pad",
-          td__onnx_constant_ints (o, widths, 2 * (PLACES + l.n_axes), list, sizeof list),
-          value);
-  flatten (o, value);
-  td__onnx_constant_ints (o, last, 1, list, sizeof list);
-  onto (o, "Unsqueeze", list, l.at);
-  td__onnx_call (
-      o, (TdOnnxCall){ "GatherND", { value, l.at }, .number = "batch_dims", .value = 1 }, NULL,
-      value);
-  or_zero (o, step, &l, value);
-  reshape (o, o->sizes.of[y], PLACES + l.n_axes, result (o, step), value);
-}
-
 /* --- filters --- */
 
 /* Axes 0 and 1 exchanged. */
@@ -551,19 +521,13 @@ convolution_grad_w (TdOnnx *o, const TdStep *step)
   exchange (o, ndim, result (o, step), value);
 }
 
-static const struct
-{
-  const char *op;
-  void (*write) (TdOnnx *o, const TdStep *step);
-} writers[] = {
+static const TdOnnxWriter writers[] = {
   { "repeat_grad", repeat_grad },
   { "get_item_grad", get_item_grad },
   { "get_item_arrays_grad", get_item_arrays_grad },
   { "scatter_add_arrays", scatter_add_arrays },
   { "max_pooling_2d_grad", max_pooling_grad },
   { "max_pooling_nd_grad", max_pooling_grad },
-  { "max_pooling_2d_gather", max_pooling_gather },
-  { "max_pooling_nd_gather", max_pooling_gather },
   { "convolution_2d_grad_w", convolution_grad_w },
   { "convolution_nd_grad_w", convolution_grad_w },
 };
@@ -571,11 +535,5 @@ static const struct
 bool
 td__onnx_gradient (TdOnnx *o, const TdStep *step)
 {
-  for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
-    if (strcmp (writers[i].op, step->cls->name) == 0)
-      {
-        writers[i].write (o, step);
-        return true;
-      }
-  return false;
+  return td__onnx_write_by (writers, sizeof writers / sizeof *writers, o, step);
 }

@@ -91,9 +91,7 @@ typedef struct
 static const Map maps[] = {
   { "average_pooling_2d_grad", share, true, false },
   { "average_pooling_nd_grad", share, true, false },
-  { "unpooling_2d", covers, true, false },
   { "unpooling_2d_grad", covers, false, false },
-  { "adaptive_average_pooling_2d", adaptive, false, false },
   { "adaptive_average_pooling_2d_grad", adaptive, true, false },
   { "resize_images_grad", between, true, false },
   { "im2col_grad", column, true, true },

@@ -147,11 +147,7 @@ scatter_add (TdOnnx *o, const TdStep *step)
   add_at (o, step, axis, a->ndim - axis, shape_of (o, step, 1)->ndim - axis, taken);
 }
 
-static const struct
-{
-  const char *op;
-  void (*write) (TdOnnx *o, const TdStep *step);
-} table[] = {
+static const TdOnnxWriter writers[] = {
   { "get_item_arrays", get_item_arrays },
   { "scatter_add", scatter_add },
 };
@@ -159,11 +155,5 @@ static const struct
 bool
 td__onnx_places (TdOnnx *o, const TdStep *step)
 {
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (strcmp (table[i].op, step->cls->name) == 0)
-      {
-        table[i].write (o, step);
-        return true;
-      }
-  return false;
+  return td__onnx_write_by (writers, sizeof writers / sizeof *writers, o, step);
 }

@@ -354,11 +354,19 @@ deconvolution (TdOnnx *o, const TdStep *step)
   td__onnx_end (&n);
 }
 
-static const struct
+bool
+td__onnx_write_by (const TdOnnxWriter *writers, size_t n, TdOnnx *o, const TdStep *step)
 {
-  const char *op;
-  void (*write) (TdOnnx *o, const TdStep *step);
-} table[] = {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp (writers[i].op, step->cls->name) == 0)
+      {
+        writers[i].write (o, step);
+        return true;
+      }
+  return false;
+}
+
+static const TdOnnxWriter writers[] = {
   { "moveaxis", moveaxis },
   { "get_item", get_item },
   { "hstack", hstack },
@@ -375,11 +383,5 @@ static const struct
 bool
 td__onnx_shape (TdOnnx *o, const TdStep *step)
 {
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (strcmp (table[i].op, step->cls->name) == 0)
-      {
-        table[i].write (o, step);
-        return true;
-      }
-  return false;
+  return td__onnx_write_by (writers, sizeof writers / sizeof *writers, o, step);
 }

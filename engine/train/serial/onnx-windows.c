@@ -542,11 +542,7 @@ resize_images (TdOnnx *o, const TdStep *step)
   end (&w);
 }
 
-static const struct
-{
-  const char *op;
-  void (*write) (TdOnnx *o, const TdStep *step);
-} table[] = {
+static const TdOnnxWriter writers[] = {
   { "im2col", im2col },
   { "max_pooling_2d", max_pooling_places },
   { "max_pooling_nd", max_pooling_places },
@@ -562,11 +558,5 @@ static const struct
 bool
 td__onnx_windows (TdOnnx *o, const TdStep *step)
 {
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (strcmp (table[i].op, step->cls->name) == 0)
-      {
-        table[i].write (o, step);
-        return true;
-      }
-  return false;
+  return td__onnx_write_by (writers, sizeof writers / sizeof *writers, o, step);
 }

@@ -115,6 +115,14 @@ typedef struct TdOnnxGiven
 /** Write a step by a line of text as the recipes of onnx-recipes.c are, with further names. */
 void td__onnx_compose (TdOnnx *o, const TdStep *step, const char *line,
                        const TdOnnxGiven *given, int n);
+/** What writes an operation, by its name. */
+typedef struct TdOnnxWriter
+{
+  const char *op;
+  void (*write) (TdOnnx *o, const TdStep *step);
+} TdOnnxWriter;
+/** Write a step as the one of n writers does that is its operation's; false: there is none. */
+bool td__onnx_write_by (const TdOnnxWriter *writers, size_t n, TdOnnx *o, const TdStep *step);
 /** Write an operation on windows of images (onnx-windows.c), or one that picks elements by
  * their places or adds to them (onnx-places.c); false: it is none. */
 bool td__onnx_windows (TdOnnx *o, const TdStep *step);
