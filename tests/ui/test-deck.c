@@ -62,6 +62,24 @@ deck__shows_numbers_of_seven_digits_whole (void **state)
     }
 }
 
+/* Before the first event nothing has run: that is no number, and one can go on from it. */
+static void
+deck__says_before_the_first_event_without_a_number (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("first-event", NULL);
+  GtkSpinButton *spin = GTK_SPIN_BUTTON (ui_test_named ("deck-event"));
+  gtk_spin_button_set_value (spin, -1);
+  ui_test_settle ();
+  assert_int_equal (td_session_get_moment (ui_test_session ()).event, -1);
+  assert_string_equal (gtk_editable_get_text (GTK_EDITABLE (spin)), "-");
+  gtk_spin_button_update (spin); /* as when the keyboard leaves it */
+  assert_int_equal (td_session_get_moment (ui_test_session ()).event, -1);
+  gtk_spin_button_spin (spin, GTK_SPIN_STEP_FORWARD, 1);
+  assert_int_equal (td_session_get_moment (ui_test_session ()).event, 0);
+  assert_string_equal (gtk_editable_get_text (GTK_EDITABLE (spin)), "0");
+}
+
 /* What another tape needed is no reason for gaps in this one's. */
 static void
 deck__has_no_more_room_than_its_numbers_need (void **state)
@@ -122,6 +140,7 @@ main (int argc, char **argv)
   const struct CMUnitTest tests[] = {
     ui_test (deck__shows_numbers_of_seven_digits_whole),
     ui_test (step__gives_no_widget_the_tip_that_it_has),
+    ui_test (deck__says_before_the_first_event_without_a_number),
     ui_test (deck__has_no_more_room_than_its_numbers_need),
   };
   ui_test_init (&argc, &argv);

@@ -83,6 +83,23 @@ number_changed (GtkSpinButton *spin, TdDeck *self)
                            gtk_spin_button_get_value_as_int (spin));
 }
 
+/* Before the first event nothing has run, which is no number; who types one may type -1. */
+static gboolean
+show_event (GtkSpinButton *spin, TdDeck *self)
+{
+  if (gtk_spin_button_get_value_as_int (spin) >= 0)
+    return FALSE;
+  gtk_editable_set_text (GTK_EDITABLE (spin), "-");
+  return TRUE;
+}
+
+static gint
+take_event (GtkSpinButton *spin, double *value, TdDeck *self)
+{
+  *value = -1;
+  return strcmp (gtk_editable_get_text (GTK_EDITABLE (spin)), "-") == 0;
+}
+
 /* The arrow keys and the wheel do the same as its buttons. */
 static void
 hide_buttons (GtkSpinButton *spin)
@@ -195,7 +212,8 @@ show_numbers (TdDeck *self, TdIteration *iteration)
   set_last (self->iteration, last);
   set_last (self->event, n_events ? n_events - 1 : 0);
   g_autofree char *iterations = g_strdup_printf ("of %" G_GINT64_FORMAT, last);
-  g_autofree char *events = g_strdup_printf ("of %u", n_events ? n_events - 1 : 0);
+  g_autofree char *events
+      = n_events ? g_strdup_printf ("of %u", n_events - 1) : g_strdup ("of none");
   g_autofree char *of = g_strdup_printf ("it. %" G_GINT64_FORMAT, moment.iteration);
   gtk_label_set_text (self->n_iterations, iterations);
   gtk_label_set_text (self->n_events, events);
@@ -325,6 +343,8 @@ td_deck_class_init (TdDeckClass *klass)
   gtk_widget_class_bind_template_child (widget_class, TdDeck, unit_label);
   gtk_widget_class_bind_template_child (widget_class, TdDeck, unit_list);
   gtk_widget_class_bind_template_callback (widget_class, number_changed);
+  gtk_widget_class_bind_template_callback (widget_class, show_event);
+  gtk_widget_class_bind_template_callback (widget_class, take_event);
 }
 
 static void
