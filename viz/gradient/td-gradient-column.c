@@ -391,6 +391,47 @@ leave_to_look_at (TdGradientColumn *c, guint row)
   c->rounding[row] = FALSE;
 }
 
+/* The row of a parameter by its name, -1 where it has none: no optimizer has said its key. */
+static gint
+row_of_var (const Source *s, guint v)
+{
+  const TdTapeVar *var = &s->t->vars[v];
+  gpointer row;
+
+  if (var->path == 0 || var->name == 0 || var->producer >= 0)
+    return -1;
+  g_autofree char *path = g_strdup_printf ("%s/%s", s->names->path (s->names->data, var->path),
+                                           s->names->string (s->names->data, var->name));
+  return g_hash_table_lookup_extended (s->table->row_of_path, path, NULL, &row)
+             ? GPOINTER_TO_INT (row)
+             : -1;
+}
+
+/* Without any optimizer the graph says which variable is a parameter's gradient, mostly.
+ * Another iteration that has an update says more: it is still sought. */
+static void
+fill_inferred (Source *s)
+{
+  g_autofree guint32 *gradient = td__gradient_infer (s->t);
+
+  for (guint v = 0; v < s->t->n_vars; v++)
+    {
+      const gint row = row_of_var (s, v);
+
+      if (row < 0 || (guint)row >= s->c->n)
+        continue;
+      TdGradientRow *r = &g_array_index (s->table->rows, TdGradientRow, row);
+      r->key = s->t->vars[v].key;
+      r->first_event = MIN (r->first_event, s->first_reader[v]);
+      if (gradient[v] == TD_TAPE_NONE)
+        continue;
+      fill_row (
+          s, (guint)row,
+          &(TdTapeGrad){ .event = TD_TAPE_NONE, .parameter = v, .gradient = gradient[v] });
+      leave_to_look_at (s->c, (guint)row);
+    }
+}
+
 /* Of an iteration without an update, which a program leaves out where its numbers are bad: the
  * gradients are the variables that optimizers took in other iterations. */
 static void
@@ -416,6 +457,8 @@ fill_not_taken (Source *s)
       leave_to_look_at (s->c, GPOINTER_TO_UINT (row));
       found = TRUE;
     }
+  if (!found && !s->c->partial) /* what backward goes on with is not known before its end */
+    fill_inferred (s);
   s->c->sought = found ? G_MAXUINT : g_hash_table_size (s->table->taken);
 }
 

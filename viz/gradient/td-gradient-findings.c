@@ -39,6 +39,19 @@ heading_of (const TdGradientTable *table, const GArray *found, TdGradientRule ru
                           td_plural (n_rows, "parameter", "parameters"));
 }
 
+/* Rules judge what an optimizer takes; without one only what is no number is found. */
+static gboolean
+is_judged (const TdGradientTable *table, const GArray *found, const GArray *columns)
+{
+  gboolean judged = found->len > 0;
+
+  for (guint c = 0; c < columns->len && !judged; c++)
+    judged = td__gradient_updated (table, g_array_index (columns, gint64, c));
+  return judged;
+}
+
+#define NOT_JUDGED "No optimizer update in these iterations"
+
 /* ---- to look at ---- */
 
 typedef struct
@@ -158,6 +171,10 @@ td_gradient_scene_findings (const TdGradientTable *table, const TdGradientRange 
   if (!td__gradient_knows_norms (table, columns) && found->len == 0)
     return td_panel_message (view, "No gradient norms are recorded",
                              "Record with --level stats to know what vanishes or explodes.");
+  if (!is_judged (table, found, columns))
+    return td_panel_message (view, NOT_JUDGED,
+                             "Rules judge gradients that an optimizer takes. Their norms are "
+                             "there.");
   if (found->len == 0)
     return td_panel_message (view, "Nothing found",
                              "No rule speaks against a parameter. Rules are in the "
@@ -256,6 +273,8 @@ td_gradient_print_findings (const TdGradientTable *table, const TdGradientRange 
     why = title;
   else if (!td__gradient_knows_norms (table, columns))
     why = "No gradient norms are recorded: record with --level stats";
+  else if (!is_judged (table, found, columns))
+    why = NOT_JUDGED;
   if (g_str_equal (format, "json"))
     print_json (table, found, why, skipped, out);
   else if (g_str_equal (format, "csv"))

@@ -453,7 +453,7 @@ td_gradient_scene_missing (const TdGradientTable *table, const TdPanelView *view
     }
   if (!b && !td__gradient_updated (table, view->iteration))
     return td_panel_message (view, "No optimizer update in this iteration",
-                             "Gradients are known by where an optimizer takes them.");
+                             "What has no gradient is known by what an optimizer takes.");
   if (!b)
     return td_panel_message (view, "Nothing is missing",
                              "Every parameter got a gradient in this iteration.");

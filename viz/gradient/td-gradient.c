@@ -94,6 +94,12 @@ iteration_string (gconstpointer data, guint32 id)
 }
 
 static const char *
+iteration_path (gconstpointer data, guint32 id)
+{
+  return td_iteration_get_path_name (data, id);
+}
+
+static const char *
 iteration_op (gconstpointer data, const TdTapeEvent *event)
 {
   return td_iteration_get_op_name (data, (guint)(event - td_iteration_get_tape (data)->events));
@@ -106,6 +112,12 @@ reader_string (gconstpointer data, guint32 id)
 }
 
 static const char *
+reader_path (gconstpointer data, guint32 id)
+{
+  return td_tape_reader_path_text (data, id);
+}
+
+static const char *
 reader_op (gconstpointer data, const TdTapeEvent *event)
 {
   return td_tape_reader_op_name (data, event->opdef);
@@ -114,7 +126,7 @@ reader_op (gconstpointer data, const TdTapeEvent *event)
 void
 td_gradient_table_add (TdGradientTable *table, const TdIteration *iteration)
 {
-  TdGradientNames names = { iteration_string, iteration_op, iteration };
+  TdGradientNames names = { iteration_string, iteration_path, iteration_op, iteration };
   const TdTapeIteration *t = td_iteration_get_tape (iteration);
 
   td__gradient_add_column (table, t, t->flags, !td_iteration_is_complete (iteration), &names);
@@ -167,7 +179,7 @@ static void
 load_one (TdGradientTable *table, TdTapeReader *reader, gint64 number)
 {
   const TdGradientColumn *c = g_hash_table_lookup (table->columns, &number);
-  TdGradientNames names = { reader_string, reader_op, reader };
+  TdGradientNames names = { reader_string, reader_path, reader_op, reader };
   TdTapeSummary row;
   char error[160];
 
@@ -194,7 +206,7 @@ is_sought (const TdGradientTable *table, gint64 number)
 static void
 learn_around (TdGradientTable *table, TdTapeReader *reader, gint64 number)
 {
-  const TdGradientNames names = { reader_string, reader_op, reader };
+  const TdGradientNames names = { reader_string, reader_path, reader_op, reader };
   const TdTapeSummaries s = td_tape_reader_summaries (reader);
   const gint64 at = td_tape_reader_find (reader, (guint64)number);
   char error[160];
@@ -447,7 +459,8 @@ td__gradient_why_nothing (const TdGradientTable *table, const GArray *columns,
   else if (!updated && !td__gradient_knows_norms (table, columns))
     {
       *title = "No optimizer update in these iterations";
-      *text = "Gradients are known by where an optimizer takes them.";
+      *text = "Gradients are known by where an optimizer takes them, or by the graph where "
+              "that is plain and their numbers are recorded.";
     }
   return *title != NULL;
 }
