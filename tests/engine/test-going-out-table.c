@@ -376,6 +376,8 @@ list__is_what_is_refused (void **state)
         "sum divided by the batch's size), or the code could mean both, the axis stays what it was: the option `fixed` hears why,\n"
         "and so says the file's metadata under `fixed`. A number that the code computes from a size in C is not seen, but for\n"
         "a factor that may count elements of the batch, as in the gradient of a mean: it keeps the batch.\n"
+        "Export with a batch that is no other size of the model: one as large as the axis behind it is taken to be where it\n"
+        "was, and a batch of 1 may be a number 1 of the code, as in a mask or in labels that it filled.\n"
         "\n"
         "Gradients of average pooling, unpooling, adaptive pooling, images in another size and im2col are products with constant\n"
         "matrices as ONNX, one for each axis: an infinite number makes NaN of its row and column.\n"

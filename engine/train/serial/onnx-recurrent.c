@@ -168,16 +168,26 @@ inputs (TdOnnx *o, const TdOnnxLoop *loop, char *to)
   free (parts);
 }
 
-/* A state before the first step as (1, batch, units); "": zeros. */
+/* A state before the first step as (1, batch, units); "": zeros. One of a batch of 1 is every
+ * row's. */
 static void
-state (TdOnnx *o, uint32_t node, char *to)
+state (TdOnnx *o, const TdOnnxLoop *loop, uint32_t node, char *to)
 {
   const int64_t first[] = { 0 };
+  const TdOnnxSize *rows = o->sizes.of[loop->h[0]];
+  const TdOnnxSize sizes[] = { td__onnx_size (1), rows[0], rows[1] };
+  char one[TEXT], list[TEXT];
 
   to[0] = '\0';
-  if (node != TD_ABSENT)
-    with_list (o, "Unsqueeze", td__onnx_value (o, node), first, 1, -1,
-               td__onnx_made (o, to, TEXT));
+  if (node == TD_ABSENT)
+    return;
+  with_list (o, "Unsqueeze", td__onnx_value (o, node), first, 1, -1,
+             td__onnx_made (o, to, TEXT));
+  if (td__onnx_size_same (&rows[0], &o->sizes.of[node][0]))
+    return;
+  strcpy (one, to);
+  td__onnx_size_list (o, sizes, 3, list, sizeof list);
+  td__onnx_call (o, (TdOnnxCall){ "Expand", { one, list } }, NULL, to);
 }
 
 /* Which nodes others read than a loop's own cells, and what joins its states. */
@@ -247,8 +257,8 @@ write_loop (Order *order, uint32_t l)
   ordered (o, loop->kind, loop->xw, units, w);
   ordered (o, loop->kind, loop->hw, units, r);
   biases (o, loop, units, b);
-  state (o, loop->h_first, h);
-  state (o, loop->c_first, c);
+  state (o, loop, loop->h_first, h);
+  state (o, loop, loop->c_first, c);
   n = td__onnx_node (o, kinds[loop->kind].type, NULL);
   td__onnx_in (&n, x);
   td__onnx_in (&n, w);

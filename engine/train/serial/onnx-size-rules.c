@@ -397,6 +397,69 @@ axis_with (const TdShape *y, int64_t at, int64_t size, int like)
   return found;
 }
 
+/* The axes of y, [*first, *end), that share their elements with an axis of x and with no other
+ * of either beyond them: a shape is cut where both have the same number of elements before. */
+static void
+group_of (const TdShape *x, const TdShape *y, int axis, int *first, int *end)
+{
+  int a = 0, b = 0;
+
+  *first = *end = 0;
+  while (a < x->ndim || b < y->ndim)
+    {
+      const int from = a;
+      int64_t of_x = a < x->ndim ? x->dim[a++] : 1, of_y = b < y->ndim ? y->dim[b++] : 1;
+
+      *first = *end;
+      while (of_x != of_y && (a < x->ndim || b < y->ndim))
+        if ((of_x < of_y && a < x->ndim) || b == y->ndim)
+          of_x *= x->dim[a++];
+        else
+          of_y *= y->dim[b++];
+      *end = b;
+      if (from <= axis && axis < a)
+        break;
+    }
+  while (*end < y->ndim && y->dim[*end] == 1)
+    (*end)++;
+}
+
+/* The axis that the code left open, as -1; -1: none. */
+static int
+left_open (const TdStep *step)
+{
+  const TdShape *written = step->attrs; /* all that reshape has */
+
+  for (int d = 0; d < written->ndim; d++)
+    if (written->dim[d] == -1)
+      return d;
+  return -1;
+}
+
+/* Can nothing else be meant than that this axis of y follows?  It is where the symbol was and
+ * as large, or no other axis of those that share its elements could hold it.  What the code
+ * left open, as -1, follows before any number that it wrote. */
+static bool
+is_only_one (const TdStep *step, const TdShape *x, const TdShape *y, int d, int64_t at,
+             int64_t size, int axis)
+{
+  const bool exact = y->dim[axis] == size && before (y, axis) == at;
+  const int open = left_open (step);
+  int first, end;
+
+  if (exact && axis == d)
+    return true;
+  group_of (x, y, d, &first, &end);
+  for (int e = first; e < end; e++)
+    {
+      if (e == axis)
+        continue;
+      if (e == open || (!exact && (size > 1 ? y->dim[e] % size == 0 : y->dim[e] > 0)))
+        return false;
+    }
+  return true;
+}
+
 bool
 td__onnx_size_reshape (TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
 {
@@ -421,7 +484,7 @@ td__onnx_size_reshape (TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
             const int axis
                 = at > 0 && size->fixed == 0 && size->known ? axis_with (y, at, v[0], d) : -1;
 
-            if (axis < 0)
+            if (axis < 0 || !is_only_one (step, x, y, d, at, v[0], axis))
               {
                 *mask |= size->mask;
                 return false;
