@@ -1,0 +1,144 @@
+/* An ONNX file with an open batch: with others it is right, whatever the code meant by a
+ * number, or it says that it is for one.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "fixture.h"
+#include "onnx-run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int n_heard;
+
+static void
+hear (const char *line, void *user)
+{
+  (void)line, (void)user;
+  n_heard++;
+}
+
+/* Reshapes by what the code knows of the batch. */
+enum
+{
+  GHOST, /* four rows to a group, whatever the batch is */
+  ROWS,
+  ROWS_AND_REST,
+  REST_LAST,
+  MERGED,
+  MERGED_OPEN,
+  SPLIT,
+  MERGED_AND_SPLIT,
+  GROUPS, /* from here on the batch's elements are dealt out anew */
+  COLUMNS,
+  COLUMNS_OPEN,
+  SECOND,
+  N_RESHAPES
+};
+
+static TdVar *
+reshaped_by (int kind, TdVar *x)
+{
+  const int64_t n = td_shape (x).dim[0];
+  const TdShape shapes[N_RESHAPES] = {
+    [GHOST] = TD_SHAPE (-1, 4, 24),     [ROWS] = TD_SHAPE (n, 24),
+    [ROWS_AND_REST] = TD_SHAPE (n, -1), [REST_LAST] = TD_SHAPE (-1, 24),
+    [MERGED] = TD_SHAPE (n * 4, 6),     [MERGED_OPEN] = TD_SHAPE (-1, 6),
+    [SPLIT] = TD_SHAPE (n, 2, 2, 6),    [MERGED_AND_SPLIT] = TD_SHAPE (n * 4, 2, 3),
+    [GROUPS] = TD_SHAPE (6, 4 * n),     [COLUMNS] = TD_SHAPE (24, n),
+    [COLUMNS_OPEN] = TD_SHAPE (-1, n),  [SECOND] = TD_SHAPE (4, n, 6),
+  };
+  TdVar *y = td_reshape (x, shapes[kind]);
+
+  return td_sub (y, td_mean_axes (y, (int[]){ 1 }, 1, true));
+}
+
+/* Whatever the code meant by a number, the file is right with other batches, or says that it is
+ * for one. (A batch as large as the axis behind it is taken to be where it was.) */
+static void
+out__of_a_reshape_is_right_or_says_that_the_batch_stays (void **state)
+{
+  static const int64_t saved_with[] = { 1, 3, 4 }, others[] = { 4, 8, 3 };
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  for (int kind = 0; kind < N_RESHAPES; kind++)
+    for (int b = kind == GHOST ? 2 : 0; b < (kind == SECOND ? 2 : 3); b++)
+      {
+        char name[40];
+        int n_cases = 0;
+
+        snprintf (name, sizeof name, "reshape-%d-%d.onnx", kind, b);
+        n_heard = 0;
+        TD_USING (keep_graph, 1)
+          TD_SCOPE ("call")
+            {
+              TdVar *x = td_zeros (TD_F32, TD_SHAPE (saved_with[b], 4, 6)), *y;
+
+              fill (x, 7);
+              y = reshaped_by (kind, x);
+              assert_int_equal (
+                  td_save_onnx (&y, 1, td_test_tmp (name), .in = &x, .n_in = 1, .fixed = hear),
+                  TD_OK);
+              keep_case (name, n_cases++, &x, 1, &y, 1);
+            }
+        if (kind < GROUPS && kind != GHOST)
+          assert_int_equal (n_heard, 0);
+        for (int k = 0; k < (kind == GHOST ? 2 : 3) && n_heard == 0; k++)
+          TD_SCOPE ("call")
+            {
+              TdVar *x = td_zeros (TD_F32, TD_SHAPE (others[k], 4, 6)), *y;
+
+              fill (x, 8 + (unsigned)k);
+              y = reshaped_by (kind, x);
+              keep_case (name, n_cases++, &x, 1, &y, 1);
+            }
+        free (run_onnx (name, true));
+      }
+}
+
+/* Zeros that the code makes for one row are the state of every row. */
+static void
+out__of_a_recurrent_layer_with_a_batch_of_one_runs_with_others (void **state)
+{
+  TdLink *cell = td_stateless_lstm_new (NULL, "cell", 3, 5);
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  fill_params (cell, 5);
+  for (int64_t n = 1; n <= 4; n += n < 3 ? 2 : 1)
+    TD_USING (keep_graph, 1)
+      TD_SCOPE ("call")
+        {
+          TdVar *x = td_zeros (TD_F32, TD_SHAPE (n, 3)), *out[2],
+                *in[]
+                = { td_zeros (TD_F32, TD_SHAPE (n, 5)), td_zeros (TD_F32, TD_SHAPE (n, 5)), x };
+
+          fill (x, 11);
+          td_link_call (cell, in, 3, out, 2);
+          in[0] = out[0];
+          in[1] = out[1];
+          td_link_call (cell, in, 3, out, 2);
+          if (n == 1)
+            assert_int_equal (
+                td_save_onnx (&out[1], 1, td_test_tmp ("cell.onnx"), .in = &x, .n_in = 1),
+                TD_OK);
+          keep_case ("cell.onnx", n == 1 ? 0 : (int)n - 2, &x, 1, &out[1], 1);
+        }
+  char *text = run_onnx ("cell.onnx", true);
+  assert_non_null (strstr (text, "3 runs\ninput0(batch,3) -> output0(batch,5)\n"));
+  assert_non_null (strstr (text, "LSTM"));
+  free (text);
+  td_link_free (cell);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    engine_test (out__of_a_reshape_is_right_or_says_that_the_batch_stays),
+    engine_test (out__of_a_recurrent_layer_with_a_batch_of_one_runs_with_others),
+  };
+
+  return cmocka_run_group_tests_name ("onnx-batches", tests, NULL, NULL);
+}
