@@ -428,6 +428,7 @@ out__says_what_is_wrong_with_axes (void **state)
     { "y:0=n", "no argument of that name or number" },
     { "0:2=n", "the argument has no such axis" },
     { "0:0=n,0:1=n", "two axes of one name, and of two sizes" },
+    { "0:0=n,0:0=m", "an axis with two names" },
   };
   TdVar *x = td_variable (td_zeros (TD_F32, TD_SHAPE (2, 3)), NULL), *y = td_relu (x);
 
@@ -528,6 +529,9 @@ out__refuses_what_kept_no_graph (void **state)
   z = td_link (l, x);
   assert_int_equal (td_save_onnx (&z, 1, file ("no.onnx"), .in = both, .n_in = 2), TD_ERR_ARG);
   assert_non_null (strstr (said (TD_ERR_ARG), "no output was computed from input 1"));
+  both[1] = x;
+  assert_int_equal (td_save_onnx (&z, 1, file ("no.onnx"), .in = both, .n_in = 2), TD_ERR_ARG);
+  assert_non_null (strstr (said (TD_ERR_ARG), "input 1 is input 0 once more"));
   assert_int_not_equal (access (file ("no.onnx"), F_OK), 0);
   assert_int_equal (td_save_onnx (&z, 1, "/nowhere/no.onnx"), TD_ERR_IO);
   said (TD_ERR_IO);

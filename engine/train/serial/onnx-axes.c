@@ -51,6 +51,18 @@ is_uniform (const TdSchedule *s, uint32_t node)
   return same;
 }
 
+static bool
+has_name (const TdOnnxSizes *z, uint32_t node, int axis)
+{
+  for (int i = 0; i < z->n_symbols; i++)
+    if (z->symbols[i].node == node && z->symbols[i].axis == axis)
+      return true;
+  for (uint32_t i = 0; i < z->n_more; i++)
+    if (z->more[i].node == node && z->more[i].axis == axis)
+      return true;
+  return false;
+}
+
 /* Axis `axis` of an argument is this symbol, a new one or one that is there. */
 static const char *
 add_axis (TdOnnxSizes *z, uint32_t argument, int axis, const char *name)
@@ -59,6 +71,8 @@ add_axis (TdOnnxSizes *z, uint32_t argument, int axis, const char *name)
   const int64_t was = z->s->nodes[node].shape.dim[axis];
   TdOnnxSymbol *symbol = &z->symbols[z->n_symbols];
 
+  if (has_name (z, node, axis))
+    return "an axis with two names";
   for (int i = 0; i < z->n_symbols; i++)
     if (strcmp (z->symbols[i].name, name) == 0)
       {

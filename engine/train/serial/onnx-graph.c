@@ -286,6 +286,10 @@ add_outputs (Graph *g, TdVar *const *outs, int n, const TdSite *site)
 static TdStatus
 check_inputs (const Graph *g, const TdSite *site)
 {
+  for (int i = 0; i < g->options->n_in; i++)
+    for (int k = 0; k < i; k++)
+      if (g->options->in[i]->node == g->options->in[k]->node)
+        return td__fail (TD_ERR_ARG, call, site, "input %d is input %d once more", i, k);
   for (uint32_t i = 0; i < g->s->n_arguments; i++)
     if (!td__export_is_used (g->s, g->s->externals[i].node))
       return td__fail (
