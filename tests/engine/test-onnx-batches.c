@@ -97,6 +97,32 @@ out__of_a_reshape_is_right_or_says_that_the_batch_stays (void **state)
       }
 }
 
+/* A mean by an array of the code is one of that many rows; a factor that counts nothing is not.
+ */
+static void
+out__of_an_array_that_counts_the_rows_says_that_the_batch_stays (void **state)
+{
+  (void)state;
+  for (int kind = 0; kind < 4; kind++)
+    TD_USING (keep_graph, 1)
+      TD_SCOPE ("call")
+        {
+          TdVar *x = td_zeros (TD_F32, TD_SHAPE (5, 4)), *y = NULL;
+          TdVar *by = td_full (TD_F32, TD_SCALAR, kind == 0 ? 5 : kind == 1 ? 0.2 : 0.37);
+
+          fill (x, 3);
+          y = kind == 0   ? td_div (td_sum (x), by)
+              : kind == 1 ? td_mul (by, td_sum (x))
+              : kind == 2 ? td_mul (td_sum (x), by)
+                          : td_div (x, td_full (TD_F32, TD_SHAPE (1), 5));
+          n_heard = 0;
+          assert_int_equal (td_save_onnx (&y, 1, td_test_tmp ("array.onnx"), .in = &x,
+                                          .n_in = 1, .fixed = hear),
+                            TD_OK);
+          assert_int_equal (n_heard, kind < 2);
+        }
+}
+
 /* Zeros that the code makes for one row are the state of every row. */
 static void
 out__of_a_recurrent_layer_with_a_batch_of_one_runs_with_others (void **state)
@@ -137,6 +163,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     engine_test (out__of_a_reshape_is_right_or_says_that_the_batch_stays),
+    engine_test (out__of_an_array_that_counts_the_rows_says_that_the_batch_stays),
     engine_test (out__of_a_recurrent_layer_with_a_batch_of_one_runs_with_others),
   };
 

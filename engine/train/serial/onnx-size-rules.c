@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum
@@ -184,19 +185,50 @@ may_count (double factor, int64_t was)
 
 /* A sum over the batch that is divided by the batch's size, and the gradient of a mean. */
 static const char *
-scaling (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
+scaled_by (const TdOnnxSizes *z, uint32_t node, double value, uint64_t *mask)
 {
-  const uint32_t node = td__step_in (z->s, step, 0);
-  const double value = td__export_number (step, "value", 0);
   uint64_t has = 0, from = z->depends[node];
 
-  for (int d = 0; d < shape_in (z, step, 0)->ndim; d++)
+  for (int d = 0; d < z->s->nodes[node].shape.ndim; d++)
     has |= z->of[node][d].mask;
   for (int i = 0; i < z->n_symbols; i++)
     if (z->symbols[i].why[0] == '\0' && may_count (value, z->symbols[i].v[0])
         && ((from & ~has) >> i & 1 || is_seed (z, node, MOST_STEPS_BACK)))
       *mask |= (uint64_t)1 << i;
   return *mask != 0 ? "has its size, or one by it, as a number" : NULL;
+}
+
+static const char *
+scaling (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
+{
+  return scaled_by (z, td__step_in (z->s, step, 0), td__export_number (step, "value", 0), mask);
+}
+
+/* The same by an array of one number, which the code filled. */
+static const char *
+scaling_by_array (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
+{
+  for (uint32_t k = 0; k < 2 && *mask == 0; k++)
+    {
+      const uint32_t node = td__step_in (z->s, step, k);
+      const TdDtype dtype = (TdDtype)z->s->nodes[node].dtype;
+      char *numbers = z->is_uniform[node] && (dtype == TD_F32 || dtype == TD_F64)
+                          ? td__export_numbers (z->s, node, NULL)
+                          : NULL;
+      float single = 0;
+      double value = 0;
+
+      if (numbers == NULL)
+        continue;
+      if (dtype == TD_F32)
+        memcpy (&single, numbers, sizeof single);
+      else
+        memcpy (&value, numbers, sizeof value);
+      scaled_by (z, td__step_in (z->s, step, 1 - k), dtype == TD_F32 ? (double)single : value,
+                 mask);
+      free (numbers);
+    }
+  return *mask != 0 ? "has its size, or one by it, in an array that the code filled" : NULL;
 }
 
 /* A list of as many as the batch has, one for each. */
@@ -240,6 +272,8 @@ static const struct
   { "mul_scalar", scaling },
   { "div_scalar", scaling },
   { "rdiv_scalar", scaling },
+  { "mul", scaling_by_array },
+  { "div", scaling_by_array },
   { "embed_id_grad", given_sizes },
   { "select_item_grad", given_sizes },
 };
