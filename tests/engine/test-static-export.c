@@ -297,6 +297,49 @@ export__a_c_program_draws_the_numbers_of_the_stream (void **state)
   td_link_free (link);
 }
 
+/* --- for another compiler --- */
+
+/* Loops, each with what has none behind it. */
+static void
+with_scalars (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_cumsum (in[0], 1);
+  out[1] = td_mean (in[0]);
+  out[2] = td_flip (in[0], 1);
+  out[3] = td_logsumexp (in[0]);
+  out[4] = td_exp (td_swapaxes (in[0], 0, 1));
+  out[5] = td_square (out[1]);
+}
+
+static void
+export__a_c_program_is_clean_to_clang (void **state)
+{
+  TdTestChild child = td_test_shell ("command -v clang > /dev/null");
+  const bool is_there = child.status == 0;
+  TdStatic *s = td_static_new (with_scalars, NULL);
+
+  (void)state;
+  td_test_child_clear (&child);
+  TD_SCOPE ("call")
+    {
+      TdVar *x = td_zeros (TD_F32, TD_SHAPE (3, 4)), *y[6];
+
+      td_static_call (s, &x, 1, y, 6);
+    }
+  assert_int_equal (td_static_save (s, td_test_tmp ("scalars.c")), TD_OK);
+  td_static_free (s);
+  if (!is_there)
+    skip ();
+  child = td_test_shell ("cd '%s' && clang -std=c99 -Wall -Wextra -Werror -c scalars.c",
+                         td_test_tmp ("."));
+  assert_string_equal (child.err, "");
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
 static void
 with_sums (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
@@ -477,6 +520,7 @@ main (void)
     engine_test (export__onnxruntime_computes_the_same_from_an_onnx_file),
     engine_test (export__a_c_program_computes_the_same_without_anything_else),
     engine_test (export__a_c_program_draws_the_numbers_of_the_stream),
+    engine_test (export__a_c_program_is_clean_to_clang),
     engine_test (export__a_c_program_reduces_whole_numbers_exactly),
     engine_test (export__a_c_program_casts_numbers_beyond_as_the_engine_does),
     engine_test (export__npz_holds_what_the_schedule_reads_and_dot_its_operations),

@@ -293,10 +293,10 @@ print_map (TdCOut *o, const TdStep *step, TdCWalk *in, int n_in, const char *tex
   join_loops (&l, walks, n_in + 1, 0);
   open_loops (o, &l, 0, l.ndim, 0);
   indent (o, l.ndim);
-  P (o, "  {\n");
-  print_operands (o, walks, n_in, l.ndim, l.ndim + 2);
+  P (o, "{\n");
+  print_operands (o, walks, n_in, l.ndim, l.ndim + 1);
   P (o, "\n");
-  indent (o, l.ndim + 2);
+  indent (o, l.ndim + 1);
   print_place (o, &to, l.ndim);
   P (o, " = ");
   td__c_begin_store (o, dtype);
@@ -304,7 +304,7 @@ print_map (TdCOut *o, const TdStep *step, TdCWalk *in, int n_in, const char *tex
   td__c_end_store (o, dtype);
   P (o, ";\n");
   indent (o, l.ndim);
-  P (o, "  }\n");
+  P (o, "}\n");
 }
 
 static const char *
@@ -546,30 +546,30 @@ print_reduction (TdCOut *o, const TdStep *step, uint32_t mask, const char *type,
   kept = join_loops (&l, walks, n_in + 1, kept);
   open_loops (o, &l, 0, kept, 0);
   indent (o, kept);
-  P (o, "  {\n");
-  indent (o, kept + 2);
+  P (o, "{\n");
+  indent (o, kept + 1);
   P (o, "%s s = ", type);
   text = part (text, 0, &length);
   td__c_text (o, step, text, length, TD_F64, n);
   P (o, "%s;\n", strstr (text, "top") != NULL ? ", top = -INFINITY" : "");
   if (strstr (text, "at++") != NULL)
     {
-      indent (o, kept + 2);
+      indent (o, kept + 1);
       P (o, "long at = 0;\n");
     }
   P (o, "\n");
-  open_loops (o, &l, kept, l.ndim, kept + 2);
-  indent (o, l.ndim + 2);
-  P (o, "  {\n");
-  print_operands (o, walks, n_in, l.ndim, l.ndim + 4);
+  open_loops (o, &l, kept, l.ndim, kept + 1);
+  indent (o, l.ndim + 1);
+  P (o, "{\n");
+  print_operands (o, walks, n_in, l.ndim, l.ndim + 2);
   P (o, "\n");
-  indent (o, l.ndim + 4);
+  indent (o, l.ndim + 2);
   text = part (text, 1, &length);
   td__c_text (o, step, text, length, TD_F64, n);
   P (o, ";\n");
-  indent (o, l.ndim + 2);
-  P (o, "  }\n");
-  indent (o, kept + 2);
+  indent (o, l.ndim + 1);
+  P (o, "}\n");
+  indent (o, kept + 1);
   print_place (o, &to, kept);
   P (o, " = ");
   td__c_begin_store (o, td__c_dtype (o, out));
@@ -578,7 +578,7 @@ print_reduction (TdCOut *o, const TdStep *step, uint32_t mask, const char *type,
   td__c_end_store (o, td__c_dtype (o, out));
   P (o, ";\n");
   indent (o, kept);
-  P (o, "  }\n");
+  P (o, "}\n");
 }
 
 /* How whole numbers are reduced: modulo 2^64, and without NaN. */
