@@ -131,9 +131,10 @@ typedef struct TdStaticSaveOpt
                           domain org.tapedeck, which other programs do not know; false: it is an
                           error */
   bool weights_beside; /**< .c: numbers that are there before a call go to NAME.bin, which
-                          NAME_load reads; false: into the program, as constants.  .onnx: they
-                          go to NAME.onnx.data; false: so they do where they are more than the
-                          2 GB that a file can have */
+                          NAME_load reads: before it has, NAME_run computes nothing and returns
+                          -1; false: into the program, as constants.  .onnx: they go to
+                          NAME.onnx.data; false: so they do where they are more than the 2 GB
+                          that a file can have */
   int opset;           /**< .onnx: of the standard's operators, 17 to 21 */
   const char *axes;    /**< .onnx: axes of arguments whose size the file leaves open, as in
                           TdOnnxOpt; NULL: axis 0 of every argument is "batch"; "": none */

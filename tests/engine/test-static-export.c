@@ -297,7 +297,52 @@ export__a_c_program_draws_the_numbers_of_the_stream (void **state)
   td_link_free (link);
 }
 
-/* --- for another compiler --- */
+/* --- before weights, and for another compiler --- */
+
+static void
+with_link (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_link (self, in[0]);
+}
+
+/* It prints what each call returned, and whether the result was written. */
+static void
+export__a_c_program_does_not_run_before_its_weights_are_loaded (void **state)
+{
+  static const char calls[]
+      = "#include \"late.h\"\n#include <stdio.h>\n"
+        "static void run (void)\n{\n  const float x[6] = { 1, 2, 3, 4, 5, 6 };\n"
+        "  float y[4] = { 7, 7, 7, 7 };\n  const int r = late_run (x, y);\n\n"
+        "  printf (\"%d %d\\n\", r, y[0] == 7);\n}\n\n"
+        "int main (int argc, char **argv)\n{\n  (void)argc;\n  run ();\n"
+        "  printf (\"%d\\n\", late_load (\"/nowhere\"));\n  run ();\n"
+        "  printf (\"%d\\n\", late_load (argv[1]));\n  run ();\n  return 0;\n}\n";
+  TdLink *link = td_linear_new (NULL, "l", 3, 2);
+  TdStatic *s = td_static_new (with_link, link);
+  TdTestChild child;
+  char *header;
+  size_t n;
+
+  (void)state;
+  TD_SCOPE ("call")
+    td_static_call1 (s, td_zeros (TD_F32, TD_SHAPE (2, 3)));
+  assert_int_equal (td_static_save (s, td_test_tmp ("late.c"), .weights_beside = true), TD_OK);
+  header = td_test_read_file (td_test_tmp ("late.h"), &n);
+  assert_non_null (strstr (header, "-1, and nothing is\n * computed, while no weights are"));
+  free (header);
+  td_test_write_file (td_test_tmp ("late_calls.c"), calls, sizeof calls - 1);
+  child = td_test_shell ("cd '%s' && cc -std=c99 -Wall -Wextra -Werror -o late late.c "
+                         "late_calls.c -lm && ./late late.bin",
+                         td_test_tmp ("."));
+  assert_string_equal (child.err, "");
+  assert_child_status (child, 0);
+  assert_string_equal (child.out, "-1 1\n-1\n-1 1\n0\n0 0\n");
+  td_test_child_clear (&child);
+  td_static_free (s);
+  td_link_free (link);
+}
 
 /* Loops, each with what has none behind it. */
 static void
@@ -520,6 +565,7 @@ main (void)
     engine_test (export__onnxruntime_computes_the_same_from_an_onnx_file),
     engine_test (export__a_c_program_computes_the_same_without_anything_else),
     engine_test (export__a_c_program_draws_the_numbers_of_the_stream),
+    engine_test (export__a_c_program_does_not_run_before_its_weights_are_loaded),
     engine_test (export__a_c_program_is_clean_to_clang),
     engine_test (export__a_c_program_reduces_whole_numbers_exactly),
     engine_test (export__a_c_program_casts_numbers_beyond_as_the_engine_does),

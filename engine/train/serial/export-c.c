@@ -349,9 +349,9 @@ print_header (TdCOut *o, const char *function, const char *name, bool beside)
        "*/\nvoid %s_random (uint64_t seed, uint64_t offset);\n\n",
        name);
   P (o,
-     "/* One call.  0, or 1 where an index was out of range, and 0 was taken for it. */\nint "
+     "/* One call.  0, or 1 where an index was out of range, and 0 was taken for it%s. */\nint "
      "%s_run (",
-     name);
+     beside ? "; -1, and nothing is\n * computed, while no weights are loaded" : "", name);
   print_parameters (o);
   P (o, ");\n\n#ifdef __cplusplus\n}\n#endif\n");
 }
@@ -360,19 +360,20 @@ static void
 print_load (TdCOut *o, const Array *arrays, const char *name)
 {
   P (o,
-     "\nint\n%s_load (const char *path)\n{\n  FILE *f = fopen (path, \"rb\");\n  int ok = f != "
+     "\nstatic int loaded;\n\nint\n%s_load (const char *path)\n{\n  FILE *f = fopen (path, "
+     "\"rb\");\n  int ok = f != "
      "0;\n\n",
      name);
   for (uint32_t v = 0; v < o->s->n_values; v++)
     if (arrays[v].named && arrays[v].given && arrays[v].argument == TD_ABSENT
         && td__c_count (o, arrays[v].node) > 0)
       P (o, "  ok = ok && fread (v%u, sizeof v%u, 1, f) == 1;\n", v, v);
-  P (o, "  if (f != 0)\n    fclose (f);\n  return ok ? 0 : -1;\n}\n");
+  P (o, "  if (f != 0)\n    fclose (f);\n  loaded = ok;\n  return ok ? 0 : -1;\n}\n");
 }
 
 static void
 print_run (TdCOut *o, const Array *arrays, const Memory *memories, const char *body,
-           const char *name, bool checks)
+           const char *name, bool checks, bool beside)
 {
   const TdSchedule *s = o->s;
 
@@ -392,6 +393,8 @@ print_run (TdCOut *o, const Array *arrays, const Memory *memories, const char *b
   for (uint32_t i = 0; i < s->n_arguments; i++)
     if (is_first (o, i) && !arrays[td__c_value (o, s->externals[i].node)].named)
       P (o, "  (void)input%u;\n", i);
+  if (beside)
+    P (o, "  if (!loaded)\n    return -1;\n");
   if (checks)
     P (o, "  out_of_range = 0;\n");
   P (o, "%s\n", body);
@@ -496,7 +499,7 @@ print_program (TdCOut *o, const char *file, const char *name, const char *body, 
        (unsigned long long)o->seed, (unsigned long long)o->offset, name);
   if (beside)
     print_load (o, arrays, name);
-  print_run (o, arrays, memories, body, name, checks);
+  print_run (o, arrays, memories, body, name, checks, beside);
   print_main (o, name, beside);
   return status;
 }
