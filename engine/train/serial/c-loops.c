@@ -421,7 +421,7 @@ const TdCRow td__c_maps[] = {
     "b * (1 / (1 + exp~ (-" GELU_POWER ")) + " GELU_BELL " / (1 + " GELU_BELL
     ") / (1 + " GELU_BELL ") * a * 1.5957691216057308~ * (1 + 0.134145~ * a * a))" },
   { "swish", map_by_channel, "a * $(1 / (1 + exp~ (-$(a * b))))" },
-  { "prelu", map_by_channel, "a < 0 ? a * b : a" },
+  { "prelu", map_by_channel, "(a <= 0 ? 0 : a) + $((a > 0 ? 0 : a) * b)" },
   { "exp", map, "exp~ (a)" },
   { "log", map, "log~ (a)" },
   { "sqrt", map, "sqrt~ (a)" },
@@ -657,8 +657,9 @@ const TdCRow td__c_reductions[] = {
   { "min", reduce, "INFINITY|s = s != s || s < a ? s : a|s" },
   { "prod", reduce, "1|s *= a|s" },
   { "logsumexp", reduce,
-    "0|if (a > top) { s = s * exp (top - a) + 1; top = a; } else if (a > -INFINITY) s += exp "
-    "(a - top); else if (a != a) s = a|top + log (s)" },
+    "0|if (a > top) { s = s * exp (top - a) + 1; top = a; } else if (a > -INFINITY) s += a < "
+    "top "
+    "? exp (a - top) : 1; else if (a != a) s = a|top + log (s)" },
   { "argmax", reduce, LARGEST (">") },
   { "argmin", reduce, LARGEST ("<") },
   { "sqrt_sum_square", reduce, "0|s += (double)a * a|sqrt ($(s))" },

@@ -196,7 +196,7 @@ hinge (const float *x, const int64_t *t, float *loss, long n, long c, int square
   for (long i = 0; i < n * c; i++)
     {
       const float s = i % c == within (t[i / c], c) ? -x[i] : x[i];
-      const float high = 1 + s > 0 ? ROUND (1 + s) : 0;
+      const float high = 1 + s <= 0 ? 0 : ROUND (1 + s);
       const float row = squared ? ROUND (high * high) : high;
 
       total += row;
@@ -208,7 +208,7 @@ hinge (const float *x, const int64_t *t, float *loss, long n, long c, int square
 }
 
 /* The share of the rows of x (n, c, inner), but those with label `ignore` if `ignores`, whose
- * largest number is at the label. */
+ * largest number is at the label; NaN comes before all numbers. */
 static void
 right_share (const float *x, const int64_t *t, float *y, long n, long c, long inner,
              int64_t ignore, int ignores)
@@ -221,7 +221,11 @@ right_share (const float *x, const int64_t *t, float *y, long n, long c, long in
       long top = 0;
 
       for (long k = 1; k < c; k++)
-        top = a[k * inner] > a[top * inner] ? k : top;
+        {
+          const float v = a[k * inner], most = a[top * inner];
+
+          top = v > most || (v != v && most == most) ? k : top;
+        }
       right += t[i] == top && !(ignores && t[i] == ignore);
       counted += !(ignores && t[i] == ignore);
       if (t[i] != -1 && !(ignores && t[i] == ignore))

@@ -140,7 +140,7 @@ attention_grad (const float *const *in, float *gq, float *gk, float *gv, const l
             {
               const int hidden = (causal && j > i + n[2] - n[1]) || (seen != 0 && seen[j] == 0);
 
-              row[j] = hidden ? 0 : expf (scale * row[j] - in[5][b * n[1] + i]);
+              row[j] = expf ((hidden ? -INFINITY : scale * row[j]) - in[5][b * n[1] + i]);
             }
         }
       gemm (1, 0, n[2], n[4], n[1], room, gy, 0, gv + b * n[2] * n[4]);
