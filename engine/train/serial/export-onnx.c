@@ -63,7 +63,7 @@ name_of_step (const TdOnnx *o)
 TdOnnxNodeWriter
 td__onnx_node (TdOnnx *o, const char *type, const char *domain)
 {
-  TdOnnxNodeWriter n = { o, { NULL, 0, 0 } };
+  TdOnnxNodeWriter n = { .o = o, .half = td__onnx_cast_around (o, type) };
   char name[TEXT];
 
   with_path (o, type, name, sizeof name);
@@ -91,6 +91,10 @@ td__onnx_value (TdOnnx *o, uint32_t node)
 void
 td__onnx_in (TdOnnxNodeWriter *n, const char *name)
 {
+  char wide[TD_ONNX_TEXT];
+
+  if (n->half != TD_F32 && name[0] != '\0')
+    name = td__onnx_cast (n->o, name, TD_F32, NULL, wide);
   td__message_text (&n->m, NODE_INPUT, name);
 }
 
@@ -103,6 +107,11 @@ td__onnx_in_node (TdOnnxNodeWriter *n, uint32_t node)
 void
 td__onnx_out (TdOnnxNodeWriter *n, const char *name)
 {
+  if (n->half != TD_F32)
+    {
+      snprintf (n->result, sizeof n->result, "%s", name);
+      name = td__onnx_made (n->o, n->wide, sizeof n->wide);
+    }
   td__message_text (&n->m, NODE_OUTPUT, name);
 }
 
@@ -173,6 +182,8 @@ void
 td__onnx_end (TdOnnxNodeWriter *n)
 {
   td__message_nest (&n->o->graph, GRAPH_NODE, &n->m);
+  if (n->half != TD_F32)
+    td__onnx_cast (n->o, n->wide, n->half, n->result, NULL);
 }
 
 const char *
@@ -204,6 +215,15 @@ td__onnx_call (TdOnnx *o, TdOnnxCall call, const char *result, char *to)
     td__onnx_text (&n, call.word, call.text);
   td__onnx_end (&n);
   return result;
+}
+
+const char *
+td__onnx_cast (TdOnnx *o, const char *value, TdDtype dtype, const char *result, char *to)
+{
+  return td__onnx_call (
+      o,
+      (TdOnnxCall){ "Cast", { value }, .number = "to", .value = td__onnx_dtype ((int)dtype) },
+      result, to);
 }
 
 static TdMessage
@@ -259,6 +279,23 @@ td__onnx_constant (TdOnnx *o, TdDtype dtype, const TdShape *shape, const void *n
   return text;
 }
 
+const char *
+td__onnx_constant_floats (TdOnnx *o, TdDtype dtype, const TdShape *shape, const double *numbers,
+                          char *text, size_t size)
+{
+  const int64_t n = td__size (shape);
+  float *narrow;
+
+  if (dtype == TD_F64)
+    return td__onnx_constant (o, dtype, shape, numbers, text, size);
+  narrow = td__xcalloc ((size_t)n + 1, sizeof *narrow);
+  for (int64_t i = 0; i < n; i++)
+    narrow[i] = (float)numbers[i];
+  td__onnx_constant (o, TD_F32, shape, narrow, text, size);
+  free (narrow);
+  return dtype == TD_F32 ? text : td__onnx_cast (o, text, dtype, NULL, text);
+}
+
 /* Types that are no numbers of C come by a cast. */
 const char *
 td__onnx_constant_number (TdOnnx *o, double value, TdDtype dtype, char *text, size_t size)
@@ -268,7 +305,6 @@ td__onnx_constant_number (TdOnnx *o, double value, TdDtype dtype, char *text, si
   const float f = (float)value;
   const int32_t i = dtype == TD_I32 ? (int32_t)value : 0;
   const int64_t l = dtype == TD_I64 ? (int64_t)value : 0;
-  TdOnnxNodeWriter n;
 
   td__onnx_constant (o, direct ? dtype : TD_F32, &scalar,
                      dtype == TD_F64   ? (const void *)&value
@@ -276,14 +312,7 @@ td__onnx_constant_number (TdOnnx *o, double value, TdDtype dtype, char *text, si
                      : dtype == TD_I64 ? (const void *)&l
                                        : (const void *)&f,
                      text, size);
-  if (direct)
-    return text;
-  n = td__onnx_node (o, "Cast", NULL);
-  td__onnx_in (&n, text);
-  td__onnx_int (&n, "to", td__onnx_dtype ((int)dtype));
-  td__onnx_out (&n, td__onnx_made (o, text, size));
-  td__onnx_end (&n);
-  return text;
+  return direct ? text : td__onnx_cast (o, text, dtype, NULL, text);
 }
 
 static void

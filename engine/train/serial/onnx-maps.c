@@ -106,25 +106,16 @@ matrix (TdOnnx *o, const Map *m, const Line *l, bool left, TdDtype dtype, char *
   const int64_t n = m->columns ? l->n * l->ksize : l->n;
   const bool image_first = m->to_image == left;
   const TdShape shape = { 2, { image_first ? l->size : n, image_first ? n : l->size } };
-  const bool wide = dtype == TD_F64;
   double *numbers = td__xcalloc ((size_t)(n * l->size) + 1, sizeof *numbers);
-  float *floats = td__xcalloc ((size_t)(n * l->size) + 1, sizeof *floats);
 
   for (int64_t i = 0; i < n * l->size; i++)
     {
       const int64_t a = i / shape.dim[1], b = i % shape.dim[1];
 
       numbers[i] = m->weight (l, image_first ? b : a, image_first ? a : b);
-      floats[i] = (float)numbers[i];
     }
-  td__onnx_constant (o, wide ? TD_F64 : TD_F32, &shape,
-                     wide ? (const void *)numbers : (const void *)floats, to, TEXT);
-  if (!wide && dtype != TD_F32)
-    td__onnx_call (
-        o, (TdOnnxCall){ "Cast", { to }, .number = "to", .value = td__onnx_dtype (dtype) },
-        NULL, to);
+  td__onnx_constant_floats (o, dtype, &shape, numbers, to, TEXT);
   free (numbers);
-  free (floats);
 }
 
 static int64_t

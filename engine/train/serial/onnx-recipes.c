@@ -148,11 +148,11 @@ causal (Recipe *r, char *to)
 {
   const int64_t n_q = number_of (r, 0, 1), n_k = number_of (r, 1, 1);
   const TdShape shape = { 2, { n_q, n_k } };
-  float *sees = td__xcalloc ((size_t)(n_q * n_k) + 1, sizeof *sees);
+  double *sees = td__xcalloc ((size_t)(n_q * n_k) + 1, sizeof *sees);
 
   for (int64_t i = 0; i < n_q * n_k; i++)
     sees[i] = i % n_k <= i / n_k + n_k - n_q;
-  td__onnx_constant (r->o, TD_F32, &shape, sees, to, TEXT);
+  td__onnx_constant_floats (r->o, (TdDtype)input (r, 0)->dtype, &shape, sees, to, TEXT);
   free (sees);
 }
 
@@ -162,7 +162,16 @@ scale (Recipe *r, char *to)
   const double given = td__export_number (r->step, "scale", 0);
 
   td__onnx_constant_number (r->o, given != 0 ? given : 1 / sqrt ((double)number_of (r, 0, 2)),
-                            TD_F32, to, TEXT);
+                            (TdDtype)input (r, 0)->dtype, to, TEXT);
+}
+
+/* Of a score that is not seen: finite, so that a row of them is no NaN. */
+static void
+hidden (Recipe *r, char *to)
+{
+  const TdDtype dtype = (TdDtype)input (r, 0)->dtype;
+
+  td__onnx_constant_number (r->o, dtype == TD_F16 ? -65504 : -1e30, dtype, to, TEXT);
 }
 
 /* How a mask spreads over the batches that share it; the shape of all scores. */
@@ -207,8 +216,9 @@ static const struct
 {
   const char *name;
   void (*make) (Recipe *r, char *to);
-} makers[] = { { "rows", rows },   { "zeros", zeros }, { "causal", causal },
-               { "scale", scale }, { "every", every }, { "scores", scores } };
+} makers[]
+    = { { "rows", rows },     { "zeros", zeros }, { "causal", causal }, { "scale", scale },
+        { "hidden", hidden }, { "every", every }, { "scores", scores } };
 
 /* --- reading --- */
 
@@ -536,6 +546,9 @@ static const TdOnnxRecipe recipes[] = {
   { "batch_normalization",
     "m=ReduceMean(a;axes=C);" MOMENTS ("a", "C") "s=Sqrt(Add(v,@eps));n=Div(u,s);" SCALED
                                                  "|Reshape(m,$1)|Reshape(Reciprocal(s),$2)" },
+  { "layer_normalization", "m=ReduceMean(a;axes=[-1]);" MOMENTS (
+                               "a", "[-1]") "s=Sqrt(Add(v,@eps));Add(Mul(Div(u,s),b),c)|"
+                                            "Reshape(m,$1)|Reshape(Reciprocal(s),$2)" },
   { "group_normalization", "g=Reshape(a,[0,@groups,-1]);m=ReduceMean(g;axes=[2]);" MOMENTS (
                                "g", "[2]") "s=Sqrt(Add(v,@eps));n=Reshape(Div(u,s),^0);" SCALED
                                            "|Reshape(m,$1)|Reshape(Reciprocal(s),$2)" },

@@ -18,7 +18,7 @@ extern const TdOnnxRecipe td__onnx_gradient_recipes[];
 #define TD_ONNX_SEEN(MASK)                                                                     \
   "Cast(Cast(Reshape(Expand(Unsqueeze(" MASK ",[1]),!every),!scores);to=B);to=F)"
 /** SCORES where k is not 0, and elsewhere what no exponential sees. */
-#define TD_ONNX_HIDDEN(SCORES) "Where(Cast(k;to=B)," SCORES ",-1e30)"
+#define TD_ONNX_HIDDEN(SCORES) "Where(Cast(k;to=B)," SCORES ",!hidden)"
 /** -1 at the label b of each row of a, else 1. */
 #define TD_ONNX_HINGE_SIGNS "Cast(OneHot(Cast(b;to=I),:#1,[1,-1]);to=F)"
 /** How many of k count, at least one. */

@@ -182,11 +182,8 @@ argmax (TdOnnx *o, const TdStep *step, const char *type)
   td__onnx_int (&n, "keepdims", 0);
   td__onnx_out (&n, td__onnx_made (o, wide, sizeof wide));
   td__onnx_end (&n);
-  n = td__onnx_node (o, "Cast", NULL);
-  td__onnx_in (&n, wide);
-  td__onnx_int (&n, "to", td__onnx_dtype (info (o, out (o, step))->dtype));
-  td__onnx_out_node (&n, out (o, step));
-  td__onnx_end (&n);
+  td__onnx_cast (o, wide, (TdDtype)info (o, out (o, step))->dtype,
+                 td__onnx_value (o, out (o, step)), NULL);
 }
 
 /* To the shape that came out. */
@@ -296,12 +293,9 @@ static void
 where (TdOnnx *o, const TdStep *step, const char *type)
 {
   char condition[TEXT];
-  TdOnnxNodeWriter n = td__onnx_node (o, "Cast", NULL);
+  TdOnnxNodeWriter n;
 
-  td__onnx_in_node (&n, in (o, step, 0));
-  td__onnx_int (&n, "to", td__onnx_dtype (TD_BOOL));
-  td__onnx_out (&n, td__onnx_made (o, condition, sizeof condition));
-  td__onnx_end (&n);
+  td__onnx_cast (o, td__onnx_value (o, in (o, step, 0)), TD_BOOL, NULL, condition);
   n = td__onnx_node (o, type, NULL);
   td__onnx_in (&n, condition);
   td__onnx_in_node (&n, in (o, step, 1));
@@ -477,13 +471,21 @@ reshaped (TdOnnx *o, const TdStep *step, uint32_t k, const char *from)
   td__onnx_call (o, (TdOnnxCall){ "Reshape", { from, sizes } }, td__onnx_value (o, y), NULL);
 }
 
-/* The mean and 1 / deviation of each row are ONNX's too, with an axis of 1 behind. */
+/* The mean and 1 / deviation of each row are ONNX's too, floats with an axis of 1 behind.  It
+ * has them in no wider type, and so computes doubles by them. */
 static void
 layer_normalization (TdOnnx *o, const TdStep *step, const char *type)
 {
+  const TdDtype dtype = (TdDtype)info (o, out (o, step))->dtype;
   char moments[2][TEXT];
   bool any = false;
   TdOnnxNodeWriter n;
+
+  if (dtype == TD_F64)
+    {
+      composed (o, step);
+      return;
+    }
 
   for (uint32_t k = 1; k < step->n_out; k++)
     any = any || td__export_is_used (o->s, td__step_out (o->s, step, k));
@@ -499,7 +501,11 @@ layer_normalization (TdOnnx *o, const TdStep *step, const char *type)
     td__onnx_out (&n, moments[k]);
   td__onnx_end (&n);
   for (uint32_t k = 0; k < 2 && any; k++)
-    reshaped (o, step, 1 + k, moments[k]);
+    {
+      if (dtype != TD_F32)
+        td__onnx_cast (o, moments[k], dtype, NULL, moments[k]);
+      reshaped (o, step, 1 + k, moments[k]);
+    }
 }
 
 static void
@@ -764,6 +770,8 @@ fill (TdOnnx *o, const TdStep *step)
           o, step->how.random_kind == (int)TD_RANDOM_NORMAL ? "RandomNormal" : "RandomUniform",
           NULL);
       td__onnx_ints (&node, "shape", n->shape.dim, n->shape.ndim);
+      if (n->dtype == TD_F64 || n->dtype == TD_F16)
+        td__onnx_int (&node, "dtype", td__onnx_dtype (n->dtype));
       td__onnx_out_node (&node, out (o, step));
       td__onnx_end (&node);
     }

@@ -110,26 +110,11 @@ give (Windows *w, char letter, TdDtype dtype, const TdShape *shape, const void *
 static void
 give_floats (Windows *w, char letter, const TdShape *shape, const double *numbers)
 {
-  const TdDtype dtype = (TdDtype)w->o->s->nodes[td__step_in (w->o->s, w->step, w->x)].dtype;
-  const int64_t n = td__size (shape);
-  float *narrow = td__xcalloc ((size_t)n + 1, sizeof *narrow);
-  char *name = w->name[w->n_given];
-  TdOnnxNodeWriter cast;
-
-  for (int64_t i = 0; i < n; i++)
-    narrow[i] = (float)numbers[i];
-  if (dtype == TD_F64)
-    give (w, letter, TD_F64, shape, numbers);
-  else
-    give (w, letter, TD_F32, shape, narrow);
-  free (narrow);
-  if (dtype == TD_F64 || dtype == TD_F32)
-    return;
-  cast = td__onnx_node (w->o, "Cast", NULL);
-  td__onnx_in (&cast, name);
-  td__onnx_int (&cast, "to", td__onnx_dtype ((int)dtype));
-  td__onnx_out (&cast, td__onnx_made (w->o, name, TEXT));
-  td__onnx_end (&cast);
+  td__onnx_constant_floats (w->o,
+                            (TdDtype)w->o->s->nodes[td__step_in (w->o->s, w->step, w->x)].dtype,
+                            shape, numbers, w->name[w->n_given], TEXT);
+  w->given[w->n_given] = (TdOnnxGiven){ letter, w->name[w->n_given] };
+  w->n_given++;
 }
 
 static bool

@@ -32,12 +32,18 @@ typedef struct TdOnnx
   TdExportLacks lacks;
 } TdOnnx;
 
-/** One node that is being written. */
+/** One node that is being written.  Where the standard's operator does not take the step's
+ * type (onnx-types.c), it is one of floats between casts. */
 typedef struct TdOnnxNodeWriter
 {
   TdOnnx *o;
   TdMessage m;
+  TdDtype half; /**< that it is cast from and to; TD_F32: it is not */
+  char wide[TD_ONNX_TEXT], result[TD_ONNX_TEXT]; /**< of its one result: in float, and cast */
 } TdOnnxNodeWriter;
+
+/** The half precision of the step that an operator does not take, or TD_F32. */
+TdDtype td__onnx_cast_around (const TdOnnx *o, const char *type);
 
 TdOnnxNodeWriter td__onnx_node (TdOnnx *o, const char *type, const char *domain);
 void td__onnx_in (TdOnnxNodeWriter *n, const char *name);
@@ -74,6 +80,12 @@ const char *td__onnx_constant (TdOnnx *o, TdDtype dtype, const TdShape *shape,
                                const void *numbers, char *text, size_t size);
 const char *td__onnx_constant_number (TdOnnx *o, double value, TdDtype dtype, char *text,
                                       size_t size);
+/** The same of numbers of any floating-point type. */
+const char *td__onnx_constant_floats (TdOnnx *o, TdDtype dtype, const TdShape *shape,
+                                      const double *numbers, char *text, size_t size);
+/** A value in another type; its name goes to `to`, which may be the value's. */
+const char *td__onnx_cast (TdOnnx *o, const char *value, TdDtype dtype, const char *result,
+                           char *to);
 /** A new name. */
 const char *td__onnx_made (TdOnnx *o, char *text, size_t size);
 
