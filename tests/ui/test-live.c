@@ -458,6 +458,10 @@ live__shows_what_the_model_prints (void **state)
   run_model ("train", NULL);
   ui_test_wait ("what the model prints", log_has, (gpointer) "iteration 0\n");
   ui_test_wait ("more of it", log_has, (gpointer) "iteration 2000\n");
+  g_autofree char *text = td_log_page_dup_text (td_workspace_get_log (ui_test_workspace ()));
+  const char *before = strstr (text, "iteration 1000\n");
+  assert_non_null (before); /* in the order in which it was printed */
+  assert_true (before < strstr (text, "iteration 2000\n"));
 }
 
 static void
