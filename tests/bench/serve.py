@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -42,6 +43,13 @@ def mlp():
     return model([node("Gemm", ["x", "W1", "b1"], ["h"]), node("Relu", ["h"], ["r"]),
                   node("Gemm", ["r", "W2", "b2"], ["y"])], [("x", FLOAT, ["n", 784])], [("y", FLOAT, ["n", 10])],
                  [(name, w.astype(np.float32)) for name, w in weights])
+
+
+def free_port():
+    """One that nobody has: another server that answered there would be measured."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def wait_for(port, process):
@@ -118,11 +126,13 @@ def main():
             processes.append(ours)
             ports["tapedeck serve"] = int(ours.stdout.readline().rsplit(":", 1)[1])
             if peer:
-                ports["FastAPI"] = ports["tapedeck serve"] % 20000 + 20000
+                ports["FastAPI"] = free_port()
                 processes.append(subprocess.Popen([python, HERE / "serve_peer.py", path, str(ports["FastAPI"]),  # pylint: disable=R1732
                                                    str(args.threads)], env=environment))
             for port, process in zip(ports.values(), processes):
                 wait_for(port, process)
+            if any(process.poll() is not None for process in processes):
+                sys.exit("a server ended, and another answers at its port")
             if peer:
                 say_the_same(ports, bodies)
             for form in args.forms.split(","):
