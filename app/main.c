@@ -72,21 +72,27 @@ print_help (void)
         "tapedeck COMMAND --help describes one command; the man page is tapedeck(1).");
 }
 
-/* A command of another program, which is told its name and its arguments. */
+/* Another program, which is told a name and arguments. */
 static int
-command_of (char *program, int argc, char **argv)
+run_helper (const char *helper, char *name, int argc, char **argv)
 {
-  char **args = malloc (((size_t)argc + 2) * sizeof *args);
+  char **args = calloc ((size_t)argc + 2, sizeof *args);
   int status;
 
   if (args == NULL)
     return TD_EXIT_USAGE;
-  args[0] = program;
+  args[0] = name;
   memcpy (&args[1], argv, (size_t)argc * sizeof *argv);
-  args[argc + 1] = NULL;
-  status = td_exec_helper (program, args);
+  status = td_exec_helper (helper, args);
   free (args);
   return status;
+}
+
+/* A command of another program, whose name it is told with its arguments. */
+static int
+command_of (char *program, int argc, char **argv)
+{
+  return run_helper (program, program, argc, argv);
 }
 
 static int
@@ -146,15 +152,8 @@ static int
 command_app (int argc, char **argv)
 {
   static char name[] = "tapedeck";
-  char **args = calloc ((size_t)argc + 2, sizeof *args);
 
-  if (args == NULL)
-    return TD_EXIT_USAGE;
-  memcpy (args, argv, (size_t)argc * sizeof *argv);
-  args[0] = name;
-  int status = td_exec_helper ("tapedeck-app", args);
-  free (args);
-  return status;
+  return run_helper ("tapedeck-app", name, argc - 1, argv + 1);
 }
 
 /* Behind -- there are names of files only, as every command sees when they do not begin with a
