@@ -15,6 +15,8 @@
 SPDX-License-Identifier: MIT"""
 import collections
 import concurrent.futures
+import contextlib
+import fcntl
 import glob
 import importlib.metadata
 import json
@@ -59,6 +61,16 @@ def save(path, result):
         json.dump(result, f, indent=1, sort_keys=True)
         f.write('\n')
     os.replace(path + '.new', path)
+
+
+@contextlib.contextmanager
+def changing(path):
+    """The result, saved at the end; steps that run side by side wait for each other."""
+    with open(path + '.lock', 'w', encoding='utf-8') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = load(path)
+        yield result
+        save(path, result)
 
 
 def claim(result, key, holds, **more):
@@ -200,9 +212,8 @@ def nan(path, tapedeck, program):
     with concurrent.futures.ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         found = list(pool.map(one, kinds))
     missed = {k: text for k, ok, text in found if not ok}
-    result = load(path)
-    claim(result, 'nan', found and not missed, kinds=len(found), missed=missed)
-    save(path, result)
+    with changing(path) as result:
+        claim(result, 'nan', found and not missed, kinds=len(found), missed=missed)
     print('%d kinds, %d missed: %s' % (len(found), len(missed), ' '.join(missed)))
     return listed.returncode != 0 or not found or bool(missed)
 
@@ -237,48 +248,54 @@ def curve(tapedeck, tape):
     return {k: [v for _, v in points] for k, points in reports.items() if points}
 
 
+def example(tapedeck, program, tapes, iterations):
+    """One on the CPU and on the device: what its losses were on both, and whether they are the same."""
+    curves, said = {}, {}
+    for device in ('cpu', 'cuda:0'):
+        name = os.path.basename(program).replace('bare-', '')
+        tape = os.path.join(tapes, '%s-%s.tdtape' % (name, device.replace(':', '')))
+        command = [tapedeck, 'run', '--quiet', '-f', '--device', device, '-o', tape]
+        command += ['--iterations', iterations] if iterations != '0' else []
+        with tempfile.TemporaryDirectory() as work:
+            done = subprocess.run(command + [program], text=True, cwd=work,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors='replace',
+                                  env=dict(os.environ, TAPEDECK_DATA='', TAPEDECK_SEED='3'))
+        said[device] = done.stdout
+        if done.returncode != 0:
+            break
+        curves[device] = curve(tapedeck, tape)
+    row = {'ran': len(curves) == 2}
+    if row['ran']:
+        a, b = (curves[d].get('loss') or next(iter(curves[d].values()), []) for d in ('cpu', 'cuda:0'))
+        row.update(iterations=len(a), first_cpu=a[0] if a else None, first=b[0] if b else None,
+                   last_cpu=a[-1] if a else None, last=b[-1] if b else None)
+        # The first losses are the same numbers; later ones part as roundings do.
+        row['same_begin'] = len(a) == len(b) and all(
+            abs(x - y) <= 1e-3 * (abs(x) + 1e-3) for x, y in list(zip(a, b))[:3])
+        if not a:
+            row['same_begin'] = bool(said['cpu']) and said['cpu'] == said['cuda:0']
+        accuracy = [re.findall(r'test accuracy ([0-9.]+)', said[d]) for d in ('cpu', 'cuda:0')]
+        if all(accuracy):
+            row['accuracy_cpu'], row['accuracy'] = (float(x[-1]) for x in accuracy)
+        row['holds'] = row['same_begin'] and abs(row.get('accuracy', 0) - row.get('accuracy_cpu', 0)) <= 0.02
+    else:
+        row.update(holds=False, said=said[list(said)[-1]][-500:])
+    return row
+
+
 def examples(path, tapedeck, prefix, tapes, iterations, *names):
     """Each example on the CPU and on the device, from the same seed: losses and accuracy, or what it
     prints where it has none.  PREFIX and a name are a program."""
-    result = load(path)
-    bad = 0
     tapedeck, prefix, tapes = map(os.path.abspath, (tapedeck, prefix, tapes))  # work is elsewhere
     os.makedirs(tapes, exist_ok=True)
-    for name in names:
-        curves, said = {}, {}
-        for device in ('cpu', 'cuda:0'):
-            tape = os.path.join(tapes, '%s-%s.tdtape' % (name, device.replace(':', '')))
-            command = [tapedeck, 'run', '--quiet', '-f', '--device', device, '-o', tape]
-            command += ['--iterations', iterations] if iterations != '0' else []
-            with tempfile.TemporaryDirectory() as work:
-                done = subprocess.run(command + [prefix + name], text=True, cwd=work,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors='replace',
-                                      env=dict(os.environ, TAPEDECK_DATA='', TAPEDECK_SEED='3'))
-            said[device] = done.stdout
-            if done.returncode != 0:
-                break
-            curves[device] = curve(tapedeck, tape)
-        row = {'ran': len(curves) == 2}
-        if row['ran']:
-            a, b = (curves[d].get('loss') or next(iter(curves[d].values()), []) for d in ('cpu', 'cuda:0'))
-            row.update(iterations=len(a), first_cpu=a[0] if a else None, first=b[0] if b else None,
-                       last_cpu=a[-1] if a else None, last=b[-1] if b else None)
-            # The first losses are the same numbers; later ones part as roundings do.
-            row['same_begin'] = len(a) == len(b) and all(
-                abs(x - y) <= 1e-3 * (abs(x) + 1e-3) for x, y in list(zip(a, b))[:3])
-            if not a:
-                row['same_begin'] = bool(said['cpu']) and said['cpu'] == said['cuda:0']
-            accuracy = [re.findall(r'test accuracy ([0-9.]+)', said[d]) for d in ('cpu', 'cuda:0')]
-            if all(accuracy):
-                row['accuracy_cpu'], row['accuracy'] = (float(x[-1]) for x in accuracy)
-            row['holds'] = row['same_begin'] and abs(row.get('accuracy', 0) - row.get('accuracy_cpu', 0)) <= 0.02
-        else:
-            row.update(holds=False, said=said[list(said)[-1]][-500:])
-        bad += not row['holds']
-        result.setdefault('rows', {})['example.' + name] = row
-        print(name, json.dumps(row))
-    claim(result, 'examples' if len(names) > 1 else 'example', not bad, n=len(names), whole=iterations == '0')
-    save(path, result)
+    with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
+        made = list(pool.map(lambda name: example(tapedeck, prefix + name, tapes, iterations), names))
+    bad = sum(not row['holds'] for row in made)
+    with changing(path) as result:
+        for name, row in zip(names, made):
+            result.setdefault('rows', {})['example.' + name] = row
+            print(name, json.dumps(row))
+        claim(result, 'examples' if len(names) > 1 else 'example', not bad, n=len(names), whole=iterations == '0')
     return bad
 
 

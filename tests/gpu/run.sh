@@ -18,13 +18,15 @@
 # it are (status 75, and `left` says which are).  What has failed is not tried again in a run that goes on.
 #
 #   TD_GPU_SECONDS  no step is begun that is expected to end later than this (570)
+#   TD_GPU_COMMIT   what is run, where there is no git
 #   TD_GPU_ONLY     names of steps: of those after the build, only these
 #   TD_GPU_BUILD    a build folder to use as it is, instead of .build/gpu
+#   TD_GPU_BUILT    any text: what is in that folder was built elsewhere, from these sources
 #   TD_GPU_PYTHON   the python3 that has PyTorch
 #   TD_GPU_COPY     a folder that gets a copy of the result and of RESULT.failed.log after each step, of one
 #                   tape at the end: three files
 # SPDX-License-Identifier: MIT
-# shellcheck disable=SC2086  # $on_gpu, $small, $cpu: several words or none
+# shellcheck disable=SC2086  # $on_gpu, $parts, $small, $cpu: several words or none
 set -u
 
 what=${1:-quick}
@@ -49,6 +51,7 @@ failures=${result%.json}.failed.log
 python=${TD_GPU_PYTHON:-python3}
 failed=0
 left=
+waiting=
 only=
 keeps_failed=
 limit=${TD_GPU_SECONDS:-570}
@@ -72,49 +75,47 @@ note ()
 keep_failure ()
 {
   {
-    echo "== $key, status $status after $2 s: $1"
+    echo "== $key, status $status after $seconds s: $1"
     tail -c 100000 "$logs/$key.log"
     if [ "$key" = setup ]; then tail -c 50000 "$build/meson-logs/meson-log.txt"; fi
   } >>"$failures" 2>/dev/null
 }
 
-# step KEY SECONDS COMMAND...: run it, keep the end of what it says, its status, its time and its rows.
-# What is not there (77) is no failure.  It is not begun where the time left is less than it is
+# begins KEY SECONDS: whether the step is to begin.  It is not where the time left is less than it is
 # expected to take, and has to end before the command does: then the same command, called again, goes on.
-step ()
+begins ()
 {
-  key=$1
-  expected=$2
-  shift 2
-  case " ${only:-$key} " in
-    *" $key "*) ;;
-    *) return 0 ;;
+  case " ${only:-$1} " in
+    *" $1 "*) ;;
+    *) return 2 ;;
   esac
-  if [ -z "$only" ] && grep -Eq "\"$key.status\": \"(0|77)\"" "$result"; then
-    echo "kept    $key"
-    return 0
+  if [ -z "$only" ] && grep -Eq "\"$1.status\": \"(0|77)\"" "$result"; then
+    echo "kept    $1"
+    return 2
   fi
-  if [ -n "$keeps_failed" ] && [ -z "$only" ] && grep -q "\"$key.status\": " "$result" \
-    && ! grep -Eq "\"$key.status\": \"(124|137|143)\"" "$result"; then
-    echo "kept    $key, which has FAILED"
+  if [ -n "$keeps_failed" ] && [ -z "$only" ] && grep -q "\"$1.status\": " "$result" \
+    && ! grep -Eq "\"$1.status\": \"(124|137|143)\"" "$result"; then
+    echo "kept    $1, which has FAILED"
     failed=$((failed + 1))
     return 1
   fi
   begin=$(date +%s)
-  if [ $((begin - begun + expected)) -gt "$limit" ]; then
-    echo "no time $key ($expected s expected); call run.sh again to go on"
-    left="$left $key"
+  if [ $((begin - begun + $2)) -gt "$limit" ]; then
+    echo "no time $1 ($2 s expected); call run.sh again to go on"
+    left="$left $1"
     return 75
   fi
   # One that hangs leaves the others their time.
-  most=$((5 * expected + 30))
+  most=$((5 * $2 + 30))
   if [ $most -gt $((limit + 20 - begin + begun)) ]; then most=$((limit + 20 - begin + begun)); fi
-  timeout -k 5 $most "$@" >"$logs/$key.log" 2>&1
-  status=$?
-  seconds=$(($(date +%s) - begin))
+}
+
+# What is not there (77) is no failure.
+has_ended ()
+{
   case $status in
     0 | 77) ;;
-    *) keep_failure "$*" "$seconds" ;;
+    *) keep_failure "$1" ;;
   esac
   conclude step "$key" "$status" "$seconds" "$expected" "$logs/$key.log" "${suffix:-}"
   copy_result
@@ -126,7 +127,50 @@ step ()
       failed=$((failed + 1))
       ;;
   esac
-  return $status
+  return "$status"
+}
+
+# step KEY SECONDS COMMAND...: run it, keep the end of what it says, its status, its time and its rows.
+step ()
+{
+  key=$1
+  expected=$2
+  shift 2
+  begins "$key" "$expected"
+  case $? in
+    0) ;;
+    2) return 0 ;;
+    *) return 1 ;;
+  esac
+  timeout -k 5 $most "$@" >"$logs/$key.log" 2>&1
+  status=$?
+  seconds=$(($(date +%s) - begin))
+  has_ended "$*"
+}
+
+# beside KEY SECONDS COMMAND...: a step that measures nothing runs beside others, until all_end.
+beside ()
+{
+  begins "$1" "$2" || return 0
+  (
+    key=$1
+    shift 2
+    timeout -k 5 $most "$@" >"$logs/$key.log" 2>&1
+    echo "$? $(($(date +%s) - begin)) $*" >"$logs/$key.end"
+  ) &
+  waiting="$waiting $1:$2"
+}
+
+all_end ()
+{
+  wait
+  for each in $waiting; do
+    key=${each%:*}
+    expected=${each#*:}
+    read -r status seconds command <"$logs/$key.end"
+    has_ended "$command"
+  done
+  waiting=
 }
 
 copy_result ()
@@ -155,7 +199,7 @@ for folder in /usr/local/cuda/bin "$pip/cu13/bin" "$pip/cuda_nvcc/bin"; do
 done
 
 mkdir -p .build "$logs" "$tapes" ${TD_GPU_COPY:+"$TD_GPU_COPY"}
-commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+commit=${TD_GPU_COMMIT:-$(git rev-parse HEAD 2>/dev/null || echo unknown)}
 # What was built, also where there is no git.
 tree=$(find engine gpu tests/gpu data/examples -type f ! -name '*.pyc' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-16)
 if conclude unfinished "$what" "$tree" ${TD_GPU_ONLY:+finished}; then
@@ -183,17 +227,28 @@ step nvcc 1 nvcc --version
 step machine 2 "$python" tests/gpu/result.py facts "$result"
 
 # 1. Build: the engine, the module, the programs of this run; no GTK, no OpenBLAS, no CMocka.
-if [ ! -f "$build/build.ninja" ]; then
-  step setup 15 meson setup "$build" . -Dbuildtype=release -Dui=disabled -Dviz=disabled -Dmpi=disabled \
-    -Donednn=disabled -Dblas=reference -Dcuda=enabled ${prefix:+"-Dgpu_prefix=$prefix"}
-fi
-if [ -z "${TAPEDECK_CUDA_MODULE:-}" ]; then
-  step build 110 ninja -k 0 -C "$build" gpu/tapedeck-cuda.so app/tapedeck gpu-run
+if [ -n "${TD_GPU_BUILT:-}" ]; then
+  note built elsewhere
+  # It was told of the other machine's folders.
+  for folder in ${pip:+"$pip"/*/lib} /usr/local/nvidia/lib64; do
+    LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+  done
+  export LD_LIBRARY_PATH
 else
-  step build 1 ninja -k 0 -C "$build" app/tapedeck gpu-run
+  if [ ! -f "$build/build.ninja" ]; then
+    step setup 15 meson setup "$build" . -Dbuildtype=release -Dui=disabled -Dviz=disabled -Dmpi=disabled \
+      -Donednn=disabled -Dblas=reference -Dcuda=enabled ${prefix:+"-Dgpu_prefix=$prefix"}
+  fi
+  if [ -z "${TAPEDECK_CUDA_MODULE:-}" ]; then
+    step build 110 ninja -k 0 -C "$build" gpu/tapedeck-cuda.so app/tapedeck gpu-run
+  else
+    step build 1 ninja -k 0 -C "$build" app/tapedeck gpu-run
+  fi
 fi
 bare=$build/tests/gpu/bare
 tapedeck=$build/app/tapedeck
+# Programs that have the engine within them look beside themselves, where no module is.
+export TAPEDECK_CUDA_MODULE="${TAPEDECK_CUDA_MODULE:-$build/gpu/tapedeck-cuda.so}"
 
 # 2. Does the module see a GPU?  Without one, the rest says nothing about it.
 step backends 5 "$tapedeck" --version
@@ -223,6 +278,7 @@ nets="resnet50.bf16 gpt2.bf16 resnet50.tf32 gpt2.tf32 resnet50.bf16.static gpt2.
   resnet50.tf32.static gpt2.tf32.static"
 small_net=
 gradients="*gradient*"
+parts="tests/gpu/parts 4"
 timed="mlp_small lenet"
 if grep -q 'cuda:0 (Fake' "$logs/backends.log"; then
   note fake "the driver of the tests: this shows nothing of a GPU"
@@ -232,6 +288,7 @@ if grep -q 'cuda:0 (Fake' "$logs/backends.log"; then
   iterations=3
   models="mlp mlp.static mlp_small mlp_small.static"
   recorded=mlp_small
+  parts="tests/gpu/parts 2"
   small_net=gpt2
   nets="gpt2.bf16 gpt2.bf16.static gpt2.tf32 gpt2.tf32.static resnet50.bf16 resnet50.tf32"
   timed=mlp_small
@@ -246,7 +303,7 @@ torch="$python tests/gpu/bare/cross.py"
 # Steps are in the order of what they are worth, should the machine go.
 # 3. Numbers: every operation on cuda:0 beside float64.
 cases=$bare/bare-op-cases
-step numbers 60 $on_gpu timeout 200 "$cases" '*__agrees_*'
+step numbers 60 $on_gpu timeout 200 $parts "$cases" '*__agrees_*'
 
 # 4. Ceilings: the driver by itself.  A short recording, which is to come back.
 step driver 15 timeout 60 "$bare/$driver" $small
@@ -269,15 +326,42 @@ end ()
 }
 if [ "$what" = quick ]; then end; fi
 
-# The table of kernels and products; the same rows by PyTorch.
+# 5. What measures nothing, side by side: values beside PyTorch's; a NaN in each kind of operation; gradients
+# by differences, first and second; errors and poison on the device; memory by cuda_malloc; NCCL with one
+# rank; two processes that share the GPU; examples on both devices, one of them recorded to come back, and
+# to their ends; CUDA's checkers, where they work.
+mkdir -p "$logs/values"
+step values 5 $on_gpu timeout 60 "$bare/bare-torch" "$logs/values" \
+  && step torch-values 10 timeout 60 $torch values "$logs/values" $cpu
+nccl=$(find "${pip:-/usr/lib}" /usr/lib /usr/local/cuda -name 'libnccl.so.2' 2>/dev/null | head -n 1)
+beside nccl 10 timeout 60 "$bare/bare-nccl${small:+-fake}" "${nccl:-libnccl.so.2}" ${small:+--small}
+beside shared 10 $on_gpu timeout 60 "$bare/bare-shared"
+beside nan 40 python3 tests/gpu/result.py nan "$result" "$tapedeck" "$bare/bare-nan"
+beside gradients 120 $on_gpu timeout 400 $parts "$cases" "$gradients"
+beside errors 20 $on_gpu timeout 100 "$cases" '*poison*'
+beside numbers-malloc 60 $on_gpu TAPEDECK_CUDA_ALLOCATOR=cuda_malloc timeout 200 $parts "$cases" '*__agrees_*'
+for tool in memcheck racecheck; do
+  if [ -z "$small" ] && command -v compute-sanitizer >/dev/null 2>&1; then
+    beside $tool 120 $on_gpu timeout 120 $parts compute-sanitizer --tool $tool --error-exitcode 9 "$cases" 's*__agrees_in_float'
+  else
+    note $tool "skipped: no compute-sanitizer"
+  fi
+done
+beside example 20 timeout 60 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes" 4 mlp
+if [ -n "$small" ]; then all_end; fi # two cores
+beside examples 150 timeout 540 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes" "$iterations" \
+  mlp lenet char_lstm mnist_trainer seq2seq recursive transformer gan vae static_mlp
+all_end
+
+# 6. The table of kernels and products; the same rows by PyTorch.
 step times 40 $on_gpu timeout 240 "$bare/bare-times" $small
 step torch-times 40 timeout 180 $torch times $small $cpu
 
-# 5. Updates that leave memory flat; static schedules, as CUDA graphs, beside define-by-run.
+# 7. Updates that leave memory flat; static schedules, as CUDA graphs, beside define-by-run.
 step trainings 60 $on_gpu timeout 200 "$bare/bare-trainings" $small $models
 step torch-trainings 20 timeout 100 $torch trainings $small $cpu
 
-# 6. Models of size, and the convolutions that one is made of.
+# 8. Models of size, and the convolutions that one is made of.
 # A process each, for the highest use of memory is a process's.
 for net in $nets; do
   step "model-$net" 12 $on_gpu timeout 90 "$bare/bare-models" $small "$net"
@@ -292,24 +376,10 @@ else
   left="$left plans" # of all that the steps before it made
 fi
 
-# 7. Memory: counters, running out by the limit and in earnest.
+# 9. Memory: counters, running out by the limit and in earnest.
 step memory 15 $on_gpu ${small:+FAKE_CUDA=megabytes=400} timeout 60 "$bare/bare-memory"
 
-# 8. A NaN in each kind of operation; values beside PyTorch's.
-step nan 40 python3 tests/gpu/result.py nan "$result" "$tapedeck" "$bare/bare-nan"
-mkdir -p "$logs/values"
-step values 5 $on_gpu timeout 60 "$bare/bare-torch" "$logs/values" \
-  && step torch-values 10 timeout 60 $torch values "$logs/values" $cpu
-
-# 9. NCCL with one rank; two processes that share the GPU.
-nccl=$(find "${pip:-/usr/lib}" /usr/lib /usr/local/cuda -name 'libnccl.so.2' 2>/dev/null | head -n 1)
-step nccl 10 timeout 60 "$bare/bare-nccl${small:+-fake}" "${nccl:-libnccl.so.2}" ${small:+--small}
-step shared 10 $on_gpu timeout 60 "$bare/bare-shared"
-
-# 10. An example on both devices, recorded: its tape is to come back.
-step example 20 timeout 60 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes" 4 mlp
-
-# 11. Recording: what a level costs, and that weights do not know of it.  `health` is what a breakpoint
+# 10. Recording: what a level costs, and that weights do not know of it.  `health` is what a breakpoint
 # on NaN wants.
 # `plain` is the same without a recording, in the same minute.
 levels="plain graph health stats values"
@@ -331,21 +401,5 @@ suffix=
 # What operations are timed by, and what that costs.
 step clocks 30 timeout 120 ${small:+env FAKE_CUPTI=1} python3 tests/gpu/result.py times "$result" "$tapedeck" \
   "$bare/bare-trainings" $small --flat 20 $timed
-
-# 12. Examples to their ends on both devices; memory by cuda_malloc; gradients by differences, first and
-# second; errors and poison on the device.
-step examples 240 timeout 540 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes" "$iterations" \
-  mlp lenet char_lstm mnist_trainer seq2seq recursive transformer gan vae static_mlp
-step numbers-malloc 60 $on_gpu TAPEDECK_CUDA_ALLOCATOR=cuda_malloc timeout 200 "$cases" '*__agrees_*'
-step gradients 120 $on_gpu timeout 400 "$cases" "$gradients"
-step errors 20 $on_gpu timeout 100 "$cases" '*poison*'
-# 13. CUDA's checkers, where they work.
-for tool in memcheck racecheck; do
-  if [ -z "$small" ] && command -v compute-sanitizer >/dev/null 2>&1; then
-    step $tool 120 $on_gpu timeout 120 compute-sanitizer --tool $tool --error-exitcode 9 "$cases" 's*__agrees_in_float'
-  else
-    note $tool "skipped: no compute-sanitizer"
-  fi
-done
 
 end

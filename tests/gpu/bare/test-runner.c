@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +77,18 @@ killed_one_is_named (void)
          && strstr (text, "not ok bad one\nended by a signal in killed\n") != NULL;
 }
 
+/* Of the good one and the bad one, each part has one. */
+static bool
+parts_are_the_whole (const struct CMUnitTest *all, size_t n)
+{
+  n_ends = 0;
+  setenv ("TD_BARE_PART", "0/2", 1);
+  if (_cmocka_run_group_tests ("runner", all, n, NULL, NULL) != 0 || n_ends != 1)
+    return false;
+  setenv ("TD_BARE_PART", "1/2", 1);
+  return _cmocka_run_group_tests ("runner", all, n, NULL, NULL) == 1 && n_ends == 2;
+}
+
 int
 main (void)
 {
@@ -90,5 +103,7 @@ main (void)
   if (_cmocka_run_group_tests ("runner", tests, 5, NULL, NULL) != 4 || n_ends != 3)
     return 1;
   cmocka_set_test_filter ("* one");
-  return _cmocka_run_group_tests ("runner", tests, 5, NULL, NULL) != 1;
+  if (_cmocka_run_group_tests ("runner", tests, 5, NULL, NULL) != 1)
+    return 1;
+  return !parts_are_the_whole (tests, 5);
 }
