@@ -326,15 +326,15 @@ end ()
 }
 if [ "$what" = quick ]; then end; fi
 
-# 5. What measures nothing, side by side: values beside PyTorch's; a NaN in each kind of operation; gradients
-# by differences, first and second; errors and poison on the device; memory by cuda_malloc; NCCL with one
-# rank; two processes that share the GPU; examples on both devices, one of them recorded to come back, and
+# 5. Values beside PyTorch's; NCCL with one rank.  Then what measures nothing, side by side: a NaN in each kind
+# of operation; gradients by differences, first and second; errors and poison on the device; memory by
+# cuda_malloc; two processes that share the GPU; examples on both devices, one of them recorded to come back, and
 # to their ends; CUDA's checkers, where they work.
 mkdir -p "$logs/values"
 step values 5 $on_gpu timeout 60 "$bare/bare-torch" "$logs/values" \
   && step torch-values 10 timeout 60 $torch values "$logs/values" $cpu
 nccl=$(find "${pip:-/usr/lib}" /usr/lib /usr/local/cuda -name 'libnccl.so.2' 2>/dev/null | head -n 1)
-beside nccl 10 timeout 60 "$bare/bare-nccl${small:+-fake}" "${nccl:-libnccl.so.2}" ${small:+--small}
+step nccl 10 timeout 60 "$bare/bare-nccl${small:+-fake}" "${nccl:-libnccl.so.2}" ${small:+--small}
 beside shared 10 $on_gpu timeout 60 "$bare/bare-shared"
 beside nan 40 python3 tests/gpu/result.py nan "$result" "$tapedeck" "$bare/bare-nan"
 beside gradients 120 $on_gpu timeout 400 $parts "$cases" "$gradients"
@@ -342,12 +342,13 @@ beside errors 20 $on_gpu timeout 100 "$cases" '*poison*'
 beside numbers-malloc 60 $on_gpu TAPEDECK_CUDA_ALLOCATOR=cuda_malloc timeout 200 $parts "$cases" '*__agrees_*'
 for tool in memcheck racecheck; do
   if [ -z "$small" ] && command -v compute-sanitizer >/dev/null 2>&1; then
-    beside $tool 120 $on_gpu timeout 120 $parts compute-sanitizer --tool $tool --error-exitcode 9 "$cases" 's*__agrees_in_float'
+    beside $tool 120 $on_gpu timeout 200 $parts compute-sanitizer --tool $tool --report-api-errors no --error-exitcode 9 \
+      "$cases" '*__agrees_in_float'
   else
     note $tool "skipped: no compute-sanitizer"
   fi
 done
-beside example 20 timeout 60 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes" 4 mlp
+beside example 20 timeout 60 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes/short" 4 mlp
 if [ -n "$small" ]; then all_end; fi # two cores
 beside examples 150 timeout 540 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes" "$iterations" \
   mlp lenet char_lstm mnist_trainer seq2seq recursive transformer gan vae static_mlp

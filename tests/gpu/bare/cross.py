@@ -62,7 +62,7 @@ def recurrent(layers):
     def run(a):
         states = (a['hx'], a['cx']) if 'cx' in a else a['hx']
         weights = [a['Wx'], a['Wh'], a['bx'], a['bh']]
-        y = layers(a['x'].view(6, 4, 10), states, weights, True, 1, 0.0, False, False, False)[0]
+        y = layers(a['x'].view(6, 4, 10), states, weights, True, 1, 0.0, True, False, False)[0]
         return y.reshape(24, 12)
     return run
 

@@ -122,6 +122,40 @@ count_changes (TdDevice *d, Training *t, int n)
   return changed;
 }
 
+/* Made and warmed up; its weights are those after the same updates in every run. */
+static unsigned long long
+start_training (Training *t, const PeerModel *which)
+{
+  which->make (&t->m);
+  for (int i = 0; i < WARM_UP; i++)
+    update (t);
+  return measure_params_hash (t->m.root);
+}
+
+static void
+end_training (Training *t)
+{
+  if (t->chain != NULL)
+    td_static_free (t->chain);
+  td_opt_free (t->m.opt);
+  td_link_free (t->m.root);
+}
+
+/* The weights of the same schedules with each step launched by itself: a schedule may batch
+ * products, and has other last bits than define-by-run then, but none of them by the graphs. */
+static unsigned long long
+weights_without_graphs (const PeerModel *which)
+{
+  static Training t;
+  unsigned long long hash;
+
+  t = (Training){ .which = which };
+  t.chain = td_static_new (model_code, &t, .cuda_graph = false);
+  hash = start_training (&t, which);
+  end_training (&t);
+  return hash;
+}
+
 static void
 run (const MeasureOptions *o, const PeerModel *which, bool is_static)
 {
@@ -133,14 +167,10 @@ run (const MeasureOptions *o, const PeerModel *which, bool is_static)
   int changed;
   double us;
 
-  memset (&t, 0, sizeof t);
-  t.which = which;
-  which->make (&t.m);
+  t = (Training){ .which = which };
   if (is_static)
     t.chain = td_static_new (model_code, &t);
-  for (int i = 0; i < WARM_UP; i++)
-    update (&t);
-  hash = measure_params_hash (t.m.root); /* after the same updates in every run */
+  hash = start_training (&t, which);
   changed = count_changes (d, &t, flat);
   us = time_updates (o, d, &t);
   info = td_mem_info (d);
@@ -157,16 +187,16 @@ run (const MeasureOptions *o, const PeerModel *which, bool is_static)
       const TdStaticInfo s = td_static_info (t.chain);
 
       printf (", \"replays\": %llu, \"steps\": %u, \"fused\": %u, \"captures\": %llu, "
-              "\"graph_launches\": %llu, \"alone\": %llu",
+              "\"graph_launches\": %llu, \"alone\": %llu, \"why_alone\": \"%s\"",
               (unsigned long long)s.n_replays, s.n_steps, s.n_fused,
               (unsigned long long)s.n_captures, (unsigned long long)s.n_graph_launches,
-              (unsigned long long)s.n_alone);
-      td_static_free (t.chain);
+              (unsigned long long)s.n_alone, td_static_last_alone (t.chain));
     }
+  end_training (&t);
+  if (is_static)
+    printf (", \"weights_without_graphs\": \"%016llx\"", weights_without_graphs (which));
   printf ("}\n");
   fflush (stdout);
-  td_opt_free (t.m.opt);
-  td_link_free (t.m.root);
 }
 
 int

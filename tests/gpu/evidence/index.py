@@ -43,7 +43,7 @@ CLAIMS = (
     ('shared', 'two processes on one GPU train a net as one does'),
     ('memcheck', 'no finding of compute-sanitizer memcheck'),
     ('racecheck', 'no finding of compute-sanitizer racecheck'),
-    ('cuda_graphs', 'static schedules run as CUDA graphs, with the bits of define-by-run'),
+    ('cuda_graphs', 'static schedules run as CUDA graphs, with the bits of their steps one by one'),
     ('models_train', 'ResNet-50 and GPT-2-124M train in bf16 and TF32, define-by-run and static, with finite losses'),
     ('models_of_size', 'ResNet-50 and GPT-2-124M sized training at 0.85 of PyTorch eager or more'),
 )
