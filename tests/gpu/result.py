@@ -56,10 +56,11 @@ def shorten(result):
 
 
 def save(path, result):
+    """Without the place of the tree, which is of one machine."""
     shorten(result)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     with open(path + '.new', 'w', encoding='utf-8') as f:
-        json.dump(result, f, indent=1, sort_keys=True)
-        f.write('\n')
+        f.write(json.dumps(result, indent=1, sort_keys=True).replace(root + '/', '') + '\n')
     os.replace(path + '.new', path)
 
 

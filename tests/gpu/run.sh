@@ -307,7 +307,7 @@ step numbers 60 $on_gpu timeout 200 $parts "$cases" '*__agrees_*'
 
 # 4. Ceilings: the driver by itself.  A short recording, which is to come back.
 step driver 15 timeout 60 "$bare/$driver" $small
-step lesson 5 "$tapedeck" run --quiet -f --device cuda:0 --iterations 3 -o "$tapes/lesson.tdtape" "$bare/bare-mlp"
+step lesson 5 env TAPEDECK_DEVICE_TIMES=all "$tapedeck" run --quiet -f --device cuda:0 --iterations 3 -o "$tapes/lesson.tdtape" "$bare/bare-mlp"
 
 # The end: what is concluded of all that was run; what is left is for the next command.
 end ()

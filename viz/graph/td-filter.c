@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tape/td-devices.h"
+
 typedef enum
 {
   CMP_EQ,
@@ -166,8 +168,11 @@ holds_bytes (const Term *term, const Look *l)
 static gboolean
 holds_ms (const Term *term, const Look *l)
 {
-  return l->t->event_duration_ns
-         && compare_number (term, (double)l->t->event_duration_ns[l->event] / 1e6);
+  guint64 ns = td_devices_cost (l->iteration, l->event);
+
+  if (!l->t->event_duration_ns || (ns == 0 && td_devices_is_work (l->iteration, l->event)))
+    return FALSE; /* not timed where it ran */
+  return compare_number (term, (double)ns / 1e6);
 }
 
 static gboolean

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "tape/td-devices.h"
 #include "tape/td-iteration-private.h"
 
 #define MAX_DETAIL 28 /* characters that fit the second line of a node */
@@ -212,7 +213,7 @@ collect_members (TdVizGraph *self)
   for (guint e = 0; e < tape->n_events; e++)
     {
       TdLane lane = td_viz_graph_get_event_lane (self, e);
-      guint64 ns = tape->event_duration_ns ? tape->event_duration_ns[e] : 0;
+      guint64 ns = td_devices_cost (self->iteration, e);
       gint32 index = (gint32)e;
 
       for (gint g = self->event_group[e]; g >= 0; g = td__graph_group (self, g)->parent)

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "tape/td-devices.h"
 #include "tape/td-mix.h"
 
 #define MAX_STUBS 2 /* parameter stubs of one node; the others are counted */
@@ -162,7 +163,7 @@ add_op_node (TdViewBuilder *b, TdLane lane, guint event)
   node.label = label_event (b, event);
   for (guint o = 0; o < e->n_out; o++)
     node.bytes += b->tape->vars[b->tape->outs[e->first_out + o]].bytes;
-  node.time_ns = b->tape->event_duration_ns ? b->tape->event_duration_ns[event] : 0;
+  node.time_ns = td_devices_cost (b->graph->iteration, event);
   node.failed = (e->flags & TD_TAPE_EVENT_FAILED) != 0;
   node.n_fused = count_fused (b, event);
   b->node_of[event] = (gint32)b->nodes->len;

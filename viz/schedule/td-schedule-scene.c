@@ -56,6 +56,15 @@ add_header (TdSceneBuilder *b, const Columns *c)
   td_scene_add_text (b, c->output, 12, "Output", &right);
 }
 
+/* Where it ran: the host's time of what runs on a device is only that of issuing it. */
+static const char *
+format_time (const TdScheduleRow *r, char *text)
+{
+  if (r->device_kind != TD_TAPE_DEVICE_TIME_NONE)
+    return td_schedule_format_device (r, text);
+  return r->to_come || r->captured || r->device != 0 ? "—" : td_format_ns (text, r->ns);
+}
+
 static void
 add_row (TdSceneBuilder *b, const TdScheduleRow *r, const Columns *c, double y, double w,
          const TdPanelView *view)
@@ -82,8 +91,7 @@ add_row (TdSceneBuilder *b, const TdScheduleRow *r, const Columns *c, double y, 
   left.bold = FALSE;
   left.max_width = c->time - c->layer - 50;
   td_scene_add_text (b, c->layer, y, last_part (r->layer), &left);
-  td_scene_add_text (b, c->time, y,
-                     r->to_come || r->captured ? "—" : td_format_ns (text, r->ns), &right);
+  td_scene_add_text (b, c->time, y, format_time (r, text), &right);
   td_scene_add_text (b, c->output, y, td_format_bytes (text, r->bytes), &right);
   if (here)
     {

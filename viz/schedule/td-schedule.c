@@ -4,7 +4,28 @@
  * SPDX-License-Identifier: MIT
  */
 #include "scene/td-json.h"
+#include "tape/td-devices.h"
 #include "td-schedule.h"
+
+/* What the tape says of an event on its device, and what of it goes into the sums. */
+static void
+take_device (TdSchedule *s, TdScheduleRow *r, const TdIteration *iteration)
+{
+  const TdTapeDeviceTime *time = td_devices_time (iteration, r->event);
+
+  if (!td_devices_is_work (iteration, r->event))
+    return;
+  r->device = td_devices_of_event (iteration, r->event);
+  s->n_device++;
+  if (!time)
+    return;
+  r->device_ns = time->duration_ns;
+  r->device_start_ns = time->start_ns;
+  r->device_kind = time->kind;
+  r->device_stream = time->stream;
+  s->device_ns += time->duration_ns;
+  s->n_timed++;
+}
 
 TdSchedule *
 td_schedule_new (const TdIteration *iteration)
@@ -35,6 +56,7 @@ td_schedule_new (const TdIteration *iteration)
                             .failed = (event->flags & TD_TAPE_EVENT_FAILED) != 0 };
       for (guint k = 0; k < event->n_out; k++)
         r->bytes += t->vars[t->outs[event->first_out + k]].bytes;
+      take_device (s, r, iteration);
       s->total_ns += r->ns;
       s->total_bytes += r->bytes;
       s->phase_ns[phase] += r->ns;
@@ -164,6 +186,12 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed)
       td_plural (s.rows[at].n_events, "operation", "operations"), s.rows[at - 1].n_events);
 }
 
+static const char *
+kind_name (const TdScheduleRow *r)
+{
+  return r->device_kind == TD_TAPE_DEVICE_TIME_EXACT ? "exact" : "sampled";
+}
+
 static void
 print_json (const TdSchedule *s, const char *advice, const TdStaticness *staticness,
             TdSink *sink)
@@ -173,6 +201,12 @@ print_json (const TdSchedule *s, const char *advice, const TdStaticness *staticn
   td_json_init (&j, sink->text);
   td_json_begin_object (&j);
   td_json_member_int (&j, "total_ns", (gint64)s->total_ns);
+  if (s->n_device > 0)
+    {
+      td_json_member_int (&j, "on_device", s->n_device);
+      td_json_member_int (&j, "timed_on_device", s->n_timed);
+      td_json_member_int (&j, "device_ns", (gint64)s->device_ns);
+    }
   td_json_member_int (&j, "total_bytes", (gint64)s->total_bytes);
   td_json_member_string (&j, "advice", advice);
   if (staticness)
@@ -213,6 +247,15 @@ print_json (const TdSchedule *s, const char *advice, const TdStaticness *staticn
         td_json_member_bool (&j, "measured", FALSE);
       else
         td_json_member_int (&j, "ns", (gint64)r->ns);
+      if (r->device != 0)
+        td_json_member_int (&j, "device", r->device);
+      if (r->device_kind != TD_TAPE_DEVICE_TIME_NONE)
+        {
+          td_json_member_string (&j, "device_time", kind_name (r));
+          td_json_member_int (&j, "device_start_ns", (gint64)r->device_start_ns);
+          td_json_member_int (&j, "device_ns", (gint64)r->device_ns);
+          td_json_member_int (&j, "device_stream", r->device_stream);
+        }
       td_json_member_int (&j, "bytes", (gint64)r->bytes);
       td_json_member_bool (&j, "failed", r->failed);
       td_json_end_object (&j);
@@ -263,11 +306,55 @@ print_csv (const TdSchedule *s, TdSink *sink)
                               r->start_ns);
       if (!r->captured) /* else it was not measured */
         g_string_append_printf (out, "%" G_GUINT64_FORMAT, r->ns);
-      g_string_append_printf (out, ",%" G_GUINT64_FORMAT ",%d,,,,,,,,,,,\n", r->bytes,
-                              r->failed);
+      g_string_append_printf (out, ",%" G_GUINT64_FORMAT ",%d,,,", r->bytes, r->failed);
+      if (r->device != 0)
+        g_string_append_printf (out, "%u", r->device);
+      g_string_append (out, ",,,,");
+      if (r->device_kind == TD_TAPE_DEVICE_TIME_NONE)
+        g_string_append (out, ",,,,\n");
+      else
+        g_string_append_printf (out, ",%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%u\n",
+                                kind_name (r), r->device_start_ns, r->device_ns,
+                                r->device_stream);
       td_sink_row (sink);
     }
   print_csv_copies (s, G_MAXUINT, &next, out);
+}
+
+/* A cell of a column nine wide; "µ" has two bytes: pad by characters. */
+static void
+put_cell (GString *out, const char *text)
+{
+  g_string_append_printf (out, " %*s%s", (int)MAX (0, 9 - g_utf8_strlen (text, -1)), "", text);
+}
+
+const char *
+td_schedule_format_device (const TdScheduleRow *r, char *text)
+{
+  char ns[TD_FORMAT_SIZE];
+
+  if (r->device == 0 || r->device_kind == TD_TAPE_DEVICE_TIME_NONE)
+    return "-";
+  g_snprintf (text, TD_FORMAT_SIZE, "%s%s",
+              r->device_kind == TD_TAPE_DEVICE_TIME_SAMPLED ? "≈" : "",
+              td_format_ns (ns, r->device_ns));
+  return text;
+}
+
+char *
+td_schedule_dup_device_note (const TdSchedule *s)
+{
+  char ns[TD_FORMAT_SIZE];
+
+  if (s->n_device == 0)
+    return NULL;
+  if (s->n_timed == 0)
+    return g_strdup_printf ("times are of the host, which only issues: %u %s ran on a device, "
+                            "which was not timed here (TAPEDECK_DEVICE_TIMES=all times all)",
+                            s->n_device, td_plural (s->n_device, "operation", "operations"));
+  return g_strdup_printf ("on the device %s in %u of the %u operations that ran there%s",
+                          td_format_ns (ns, s->device_ns), s->n_timed, s->n_device,
+                          s->n_timed < s->n_device ? "; - was not timed by itself" : "");
 }
 
 static void
@@ -275,22 +362,26 @@ print_text (const TdSchedule *s, const char *advice, TdSink *sink)
 {
   GString *out = sink->text;
   char ns[TD_FORMAT_SIZE], bytes[TD_FORMAT_SIZE];
+  g_autofree char *note = td_schedule_dup_device_note (s);
 
-  g_string_append_printf (out, "%6s  %-28s %-24s %-10s %9s %9s\n", "event", "operation",
-                          "layer", "phase", "time", "output");
+  g_string_append_printf (out, "%6s  %-28s %-24s %-10s", "event", "operation", "layer",
+                          "phase");
+  put_cell (out, s->n_device > 0 ? "issuing" : "time");
+  if (s->n_device > 0)
+    put_cell (out, "device");
+  put_cell (out, "output");
+  g_string_append_c (out, '\n');
   for (guint i = 0; i < s->n_rows; i++)
     {
       const TdScheduleRow *r = &s->rows[i];
 
-      if (r->captured)
-        g_strlcpy (ns, "in graph", sizeof ns);
-      else
-        td_format_ns (ns, r->ns);
-      /* "µ" has two bytes: pad by characters */
-      g_string_append_printf (out, "%6u  %-28s %-24s %-10s %*s%s %9s%s\n", r->event, r->op,
-                              r->layer, td_tape_phase_name (r->phase),
-                              (int)MAX (0, 9 - g_utf8_strlen (ns, -1)), "", ns,
-                              td_format_bytes (bytes, r->bytes), r->failed ? "  failed" : "");
+      g_string_append_printf (out, "%6u  %-28s %-24s %-10s", r->event, r->op, r->layer,
+                              td_tape_phase_name (r->phase));
+      put_cell (out, r->captured ? "in graph" : td_format_ns (ns, r->ns));
+      if (s->n_device > 0)
+        put_cell (out, td_schedule_format_device (r, ns));
+      put_cell (out, td_format_bytes (bytes, r->bytes));
+      g_string_append_printf (out, "%s\n", r->failed ? "  failed" : "");
       td_sink_row (sink);
     }
   g_string_append_printf (out, "total %s, %s written", td_format_ns (ns, s->total_ns),
@@ -299,7 +390,10 @@ print_text (const TdSchedule *s, const char *advice, TdSink *sink)
     if (s->phase_n[p] > 0)
       g_string_append_printf (out, "; %u %s %s", s->phase_n[p], td_tape_phase_name (p),
                               td_format_ns (ns, s->phase_ns[p]));
-  g_string_append_printf (out, "\n%s\n", advice ? advice : "");
+  g_string_append_c (out, '\n');
+  if (note)
+    g_string_append_printf (out, "%s\n", note);
+  g_string_append_printf (out, "%s\n", advice ? advice : "");
   td_transfers_print (s->transfers, out);
   td_host_copies_print (s->host_copies, out);
 }

@@ -21,8 +21,13 @@ typedef struct
   guint phase; /* TdTapePhase */
   const char *op;
   const char *layer;
-  guint64 start_ns; /* since the iteration began */
-  guint64 ns;
+  guint64 start_ns;  /* since the iteration began */
+  guint64 ns;        /* of the host, which issues what runs on a device */
+  guint64 device_ns; /* of the device, where that was timed */
+  guint64 device_start_ns;
+  guint device;       /* 0: the host */
+  guint8 device_kind; /* TdTapeDeviceTimeKind */
+  guint8 device_stream;
   guint64 bytes; /* of the outputs */
   gboolean failed;
   gboolean to_come;  /* has not run: it is expected */
@@ -34,6 +39,8 @@ typedef struct
   guint n_rows;
   TdScheduleRow *rows;
   guint64 total_ns, total_bytes;
+  guint64 device_ns;       /* of all that was timed on a device */
+  guint n_device, n_timed; /* events that ran on one, and those of which its time is known */
   guint64 phase_ns[TD_TAPE_N_PHASES];
   guint phase_n[TD_TAPE_N_PHASES];
   TdTransfers *transfers; /* between devices */
@@ -43,6 +50,12 @@ typedef struct
 /** Owner: the caller; texts belong to the iteration, which must outlive it. */
 TdSchedule *td_schedule_new (const TdIteration *iteration);
 void td_schedule_free (TdSchedule *schedule);
+
+/** Format what an operation took on its device: "≈" before what was sampled, "-" for what was
+ * not timed or ran on the host. `text`: TD_FORMAT_SIZE characters. */
+const char *td_schedule_format_device (const TdScheduleRow *row, char *text);
+/** Say what the times are of; NULL: nothing ran on a device. Owner: the caller. */
+char *td_schedule_dup_device_note (const TdSchedule *schedule);
 
 /** How many operations of an iteration ran from a static schedule. */
 guint td_schedule_count_replayed (const TdIteration *iteration);

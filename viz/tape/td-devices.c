@@ -102,6 +102,14 @@ td_devices_duration (const TdIteration *iteration, guint event)
 }
 
 guint64
+td_devices_cost (const TdIteration *iteration, guint event)
+{
+  if (td_devices_is_work (iteration, event) && !td_devices_time (iteration, event))
+    return 0;
+  return td_devices_duration (iteration, event);
+}
+
+guint64
 td_devices_sum_durations (const TdIteration *iteration)
 {
   guint64 ns = 0;

@@ -23,7 +23,10 @@ const TdTapeDeviceTime *td_devices_time (const TdIteration *iteration, guint eve
 /** Return how long an event took: on its device where that was timed, else on the host; 0: it
  * is not known. *Units*: ns. */
 guint64 td_devices_duration (const TdIteration *iteration, guint event);
-/** The same of all events together. */
+/** Return what an event cost where it ran: of one on a device its time there, and 0 where that
+ * was not timed, for the host only issued it; of others the host's. *Units*: ns. */
+guint64 td_devices_cost (const TdIteration *iteration, guint event);
+/** Return td_devices_duration of all events together. */
 guint64 td_devices_sum_durations (const TdIteration *iteration);
 /** Return whether an event is one that its device would have a time for. */
 gboolean td_devices_is_work (const TdIteration *iteration, guint event);

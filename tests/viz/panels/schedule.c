@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "schedule/td-schedule.h"
+#include "tape/td-devices.h"
+#include "td-synthetic.h"
 #include "td-test.h"
 
 typedef struct
@@ -69,11 +71,51 @@ schedule__numbers_of_any_length_stand_beside_the_playhead (void **state)
       check_columns (last, widths[i]);
 }
 
+/* Of three operations on a device one was timed by its tracing, one by marks, one not. */
+static void
+schedule__times_of_a_device_are_beside_those_of_issuing (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lenet (3);
+  TdTapeIteration *t = (TdTapeIteration *)(gpointer)td_iteration_get_tape (it);
+  const TdTapeDeviceTime times[] = {
+    { .duration_ns = 9000, .event = 0, .device = 1, .kind = TD_TAPE_DEVICE_TIME_EXACT },
+    { .duration_ns = 8000, .event = 1, .device = 1, .kind = TD_TAPE_DEVICE_TIME_SAMPLED },
+  };
+  static const char *const cells[] = { "9.00 µs", "≈8.00 µs", "-", "-" };
+  TdTapeVar *vars = (TdTapeVar *)(gpointer)t->vars;
+
+  for (guint e = 0; e < 3; e++)
+    vars[t->outs[t->events[e].first_out]].device = 1;
+  t->device_times = times;
+  t->n_device_times = G_N_ELEMENTS (times);
+  TdSchedule *s = td_schedule_new (it);
+  g_autofree char *note = td_schedule_dup_device_note (s);
+  for (guint e = 0; e < G_N_ELEMENTS (cells); e++)
+    {
+      char text[TD_FORMAT_SIZE];
+
+      assert_string_equal (td_schedule_format_device (&s->rows[e], text), cells[e]);
+      assert_int_equal (td_devices_cost (it, e), e < 2   ? times[e].duration_ns
+                                                 : e < 3 ? 0
+                                                         : t->event_duration_ns[e]);
+    }
+  assert_non_null (strstr (note, "17.0 µs in 2 of the 3 operations"));
+  td_schedule_free (s);
+  t->n_device_times = 0;
+  s = td_schedule_new (it);
+  g_free (note);
+  note = td_schedule_dup_device_note (s);
+  assert_non_null (strstr (note, "of the host, which only issues: 3 operations"));
+  td_schedule_free (s);
+  t->device_times = NULL;
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (schedule__numbers_of_any_length_stand_beside_the_playhead),
+    td_test (schedule__times_of_a_device_are_beside_those_of_issuing),
   };
 
   return cmocka_run_group_tests_name ("schedule", tests, NULL, NULL);
