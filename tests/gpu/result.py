@@ -9,6 +9,7 @@
     result.py times FILE TAPEDECK PROGRAM [ARG ...]   operations timed by events, by CUPTI
     result.py nan FILE TAPEDECK BARE_NAN
     result.py examples FILE TAPEDECK PREFIX TAPES ITERATIONS NAME ...
+    result.py life FILE TAPEDECK PREFIX NAME[:ARG] ...   programs of real size, on both devices
     result.py finish FILE
     result.py lesson FILE TAPE TAPEDECK [FOLDER]   the tape of that run becomes a lesson
 
@@ -300,6 +301,47 @@ def examples(path, tapedeck, prefix, tapes, iterations, *names):
     return bad
 
 
+def losses_of(said):
+    return [float.fromhex(x) for x in re.findall(r'^\d+ loss (\S+)', said, re.M)]
+
+
+def one_of_life(tapedeck, program, *args):
+    """Its losses on both devices; whether recording, or running from schedules, changes a bit."""
+    ways = {'cpu': {'TAPEDECK_DEVICE': 'cpu'}, 'plain': {}, 'recorded': {}, 'static': {}}
+    said = {}
+    for way, more in ways.items():
+        with tempfile.TemporaryDirectory() as folder:
+            command = [program, 'hash=1', *args] + (['static=1', 'batch=0'] if way == 'static' else [])
+            if way == 'recorded':
+                tape = os.path.join(folder, 'life.tdtape')
+                command = [tapedeck, 'run', '--quiet', '--level', 'stats', '--device', 'cuda:0', '-o', tape] + command
+            done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, errors='replace',
+                                  cwd=folder, env=dict(os.environ, **{'TAPEDECK_DEVICE': 'cuda:0', **more}))
+        if done.returncode != 0:
+            return {'holds': False, 'way': way, 'said': (done.stdout + done.stderr)[-500:]}
+        said[way] = [line for line in done.stdout.splitlines() if ' weights ' in line or line.startswith('weights ')]
+    a, b = (losses_of('\n'.join(said[w])) for w in ('cpu', 'plain'))
+    row = {'iterations': len(b), 'loss_cpu': a[-1] if a else None, 'loss': b[-1] if b else None,
+           'same_begin': len(a) == len(b) and all(abs(x - y) <= 1e-3 * (abs(x) + 1e-3) for x, y in list(zip(a, b))[:3]),
+           'same_recorded': said['recorded'] == said['plain'], 'same_static': said['static'] == said['plain']}
+    row['holds'] = bool(said['plain']) and row['same_begin'] and row['same_recorded'] and row['same_static']
+    return row
+
+
+def life(path, tapedeck, prefix, *names):
+    """NAME:ARG:... is a program and what it is called with."""
+    tapedeck, prefix = map(os.path.abspath, (tapedeck, prefix))
+    with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
+        made = list(pool.map(lambda n: one_of_life(tapedeck, prefix + n.split(':')[0], *n.split(':')[1:]), names))
+    with changing(path) as result:
+        for name, row in zip(names, made):
+            result.setdefault('rows', {})['life.' + name.split(':')[0]] = row
+            print(name, json.dumps(row))
+        missed = [n.split(':')[0] for n, row in zip(names, made) if not row['holds']]
+        claim(result, 'life', not missed, n=len(names), missed=missed)
+    return len(missed)
+
+
 def percent_over(table, name, level):
     plain, recorded = table.get(name + '@plain', table.get(name)), table.get(name + '@' + level)
     return 100 * (recorded['us'] / plain['us'] - 1) if plain and recorded else None
@@ -335,7 +377,7 @@ def conclude_kernels(result, table):
     for name, row in table.items():
         missed = judge(row, result.get('copy_bytes_per_s'))
         with_goal = any(row.get(k) for k in ('torch_goal', 'most_us')) or 'fraction' in row or 'error' in row
-        if not with_goal or name.startswith(('train.', 'example.', 'model.')):
+        if not with_goal or name.startswith(('train.', 'example.', 'model.', 'life.')):
             continue
         row['met'] = not missed
         row.pop('missed', None)
@@ -512,7 +554,7 @@ def lesson(path, tape, tapedeck, folder=None):
     return 0
 
 
-COMMANDS = {f.__name__: f for f in (unfinished, step, facts, plans, times, nan, examples, finish, lesson)}
+COMMANDS = {f.__name__: f for f in (unfinished, step, facts, plans, times, nan, examples, life, finish, lesson)}
 COMMANDS['set'] = put
 if __name__ == '__main__':
     sys.exit(min(100, int(COMMANDS[sys.argv[1]](*sys.argv[2:]) or 0)))

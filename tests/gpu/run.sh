@@ -279,6 +279,10 @@ nets="resnet50.bf16 gpt2.bf16 resnet50.tf32 gpt2.tf32 resnet50.bf16.static gpt2.
 small_net=
 gradients="*gradient*"
 parts="tests/gpu/parts 4"
+life="l01-resnet18:iterations=5 l02-resnet50:iterations=1 l03-gpt:iterations=5 l04-char-lstm:iterations=5
+  l05-seq2seq:iterations=5 l06-tree-lstm:iterations=5 l07-dcgan:iterations=5 l08-unet:iterations=5 l09-dqn:iterations=20
+  l10-sigmoids:iterations=5 l11-experts:iterations=5 l12-many-operations:iterations=1 l13-many-iterations:iterations=200
+  l14-double-backward:iterations=5 l15-vae-trainer"
 timed="mlp_small lenet"
 if grep -q 'cuda:0 (Fake' "$logs/backends.log"; then
   note fake "the driver of the tests: this shows nothing of a GPU"
@@ -289,6 +293,7 @@ if grep -q 'cuda:0 (Fake' "$logs/backends.log"; then
   models="mlp mlp.static mlp_small mlp_small.static"
   recorded=mlp_small
   parts="tests/gpu/parts 2"
+  life="l06-tree-lstm:iterations=2 l14-double-backward:iterations=2"
   small_net=gpt2
   nets="gpt2.bf16 gpt2.bf16.static gpt2.tf32 gpt2.tf32.static resnet50.bf16 resnet50.tf32"
   timed=mlp_small
@@ -329,7 +334,7 @@ if [ "$what" = quick ]; then end; fi
 # 5. Values beside PyTorch's; NCCL with one rank.  Then what measures nothing, side by side: a NaN in each kind
 # of operation; gradients by differences, first and second; errors and poison on the device; memory by
 # cuda_malloc; two processes that share the GPU; examples on both devices, one of them recorded to come back, and
-# to their ends; CUDA's checkers, where they work.
+# to their ends; the programs of tests/models/life; CUDA's checkers, where they work.
 mkdir -p "$logs/values"
 step values 5 $on_gpu timeout 60 "$bare/bare-torch" "$logs/values" \
   && step torch-values 10 timeout 60 $torch values "$logs/values" $cpu
@@ -352,6 +357,7 @@ beside example 20 timeout 60 python3 tests/gpu/result.py examples "$result" "$ta
 if [ -n "$small" ]; then all_end; fi # two cores
 beside examples 150 timeout 540 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes" "$iterations" \
   mlp lenet char_lstm mnist_trainer seq2seq recursive transformer gan vae static_mlp
+beside life 60 timeout 200 python3 tests/gpu/result.py life "$result" "$tapedeck" "$bare/bare-" $life
 all_end
 
 # 6. The table of kernels and products; the same rows by PyTorch.

@@ -35,6 +35,7 @@ CLAIMS = (
     ('nan', 'an injected NaN is found at its first operation, for every kind'),
     ('example', 'an example gives on the device the losses that it gives on the CPU'),
     ('examples', 'examples train to the accuracy that they reach on the CPU'),
+    ('life', 'programs of real size train as on the CPU, and recorded or from schedules to the same bits'),
     ('static_same_losses', 'static schedules give the losses of define-by-run'),
     ('static_speed', 'static schedules at least 3 times as fast on launch-bound nets'),
     ('static_over_torch', 'and at least 5 times as fast as PyTorch eager there'),
