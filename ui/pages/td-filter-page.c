@@ -4,6 +4,7 @@
 
 #include "graph/td-filter.h"
 #include "scene/td-format.h"
+#include "tape/td-devices.h"
 #include "widgets/td-hover-row.h"
 #include "widgets/td-index-list.h"
 
@@ -63,10 +64,7 @@ dup_site (TdIteration *iteration, guint event)
 static char *
 dup_time (TdIteration *iteration, guint event)
 {
-  const TdTapeIteration *t = td_iteration_get_tape (iteration);
-  char text[TD_FORMAT_SIZE];
-  return g_strdup (t->event_duration_ns ? td_format_ns (text, t->event_duration_ns[event])
-                                        : "");
+  return td_devices_dup_cost (iteration, event);
 }
 
 static char *

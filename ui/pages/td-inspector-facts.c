@@ -6,6 +6,7 @@
 
 #include "scene/td-format.h"
 #include "scene/td-panel.h"
+#include "tape/td-devices.h"
 #include "widgets/td-hover-row.h"
 
 #define MAX_LINKS 60
@@ -181,12 +182,33 @@ td_facts_dup_subtitle (TdIteration *iteration, gint event, gint var)
 
 /* ---- pages ---- */
 
+/* Of what runs on a device the host's time is that of issuing it. */
+static void
+add_times (TdFacts *self, const TdFactsSubject *s)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (s->iteration);
+  const guint event = (guint)s->event, device = td_devices_of_event (s->iteration, event);
+  g_autofree char *cost = td_devices_dup_cost (s->iteration, event);
+  char text[TD_FORMAT_SIZE];
+  if (!td_devices_is_work (s->iteration, event))
+    {
+      add_fact (self, "Time", cost);
+      return;
+    }
+  g_autofree char *name = td_devices_dup_name (s->iteration, device);
+  if (td_devices_time (s->iteration, event))
+    add_factf (self, "Time", "%s on %s", cost, name);
+  else
+    add_factf (self, "Time", "not timed on %s", name);
+  if (tape->event_duration_ns && !(tape->events[event].flags & TD_TAPE_EVENT_CAPTURED))
+    add_fact (self, "Issued in", td_format_ns (text, tape->event_duration_ns[event]));
+}
+
 static void
 show_op (TdFacts *self, const TdFactsSubject *s)
 {
   const TdTapeIteration *tape = td_iteration_get_tape (s->iteration);
   const TdTapeEvent *event = &tape->events[s->event];
-  char text[TD_FORMAT_SIZE];
   g_autofree char *site = td_iteration_dup_site (s->iteration, (guint)s->event);
   add_fact (self, "Operation", td_iteration_get_op_name (s->iteration, (guint)s->event));
   add_fact (self, "Layer", td_iteration_get_link_path (s->iteration, (guint)s->event));
@@ -194,7 +216,7 @@ show_op (TdFacts *self, const TdFactsSubject *s)
   add_factf (self, "Event", "%d of %u", s->event, tape->n_events);
   add_fact (self, "Attributes", td_iteration_get_string (s->iteration, event->attrs));
   add_fact (self, "Called at", site);
-  add_fact (self, "Time", td_format_ns (text, tape->event_duration_ns[s->event]));
+  add_times (self, s);
   add_factf (self, "Started", "%.3f ms into the iteration",
              (double)tape->event_start_ns[s->event] / 1e6);
   for (guint i = 0; i < event->n_in; i++)

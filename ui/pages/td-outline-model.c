@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "scene/td-format.h"
+#include "tape/td-devices.h"
 
 /* One child of a group: a group (>= 0) or an event (stored as -1 - event). */
 typedef gint32 Child;
@@ -358,13 +359,17 @@ dup_ms (guint64 ns)
 char *
 td_outline_row_dup_time (TdOutlineRow *row)
 {
-  const TdTapeIteration *tape = td_iteration_get_tape (row->model->iteration);
+  const TdIteration *iteration = row->model->iteration;
+  guint64 ns = 0;
   if (row->kind == TD_OUTLINE_GROUP)
-    return dup_ms (row->model->groups[row->group].time_ns);
-  if (row->kind == TD_OUTLINE_EVENT && event_of (row)
-      && (guint)row->event < td_iteration_get_n_run (row->model->iteration))
-    return dup_ms (tape->event_duration_ns[row->event]);
-  return g_strdup ("");
+    ns = row->model->groups[row->group].time_ns;
+  else if (row->kind == TD_OUTLINE_EVENT && event_of (row)
+           && (guint)row->event < td_iteration_get_n_run (iteration))
+    ns = td_devices_cost (iteration, (guint)row->event);
+  else
+    return g_strdup ("");
+  /* nothing takes no time: it was not timed where it ran */
+  return ns > 0 ? dup_ms (ns) : g_strdup ("—");
 }
 
 GListModel *

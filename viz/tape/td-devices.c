@@ -109,6 +109,21 @@ td_devices_cost (const TdIteration *iteration, guint event)
   return td_devices_duration (iteration, event);
 }
 
+char *
+td_devices_dup_cost (const TdIteration *iteration, guint event)
+{
+  const TdTapeDeviceTime *time = td_devices_time (iteration, event);
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  const gboolean captured = (t->events[event].flags & TD_TAPE_EVENT_CAPTURED) != 0;
+  const guint64 ns = td_devices_cost (iteration, event);
+  char text[TD_FORMAT_SIZE];
+
+  if (!time && (!t->event_duration_ns || captured || td_devices_is_work (iteration, event)))
+    return g_strdup ("—");
+  return g_strconcat (time && time->kind == TD_TAPE_DEVICE_TIME_SAMPLED ? "≈" : "",
+                      td_format_ns (text, ns), NULL);
+}
+
 guint64
 td_devices_sum_durations (const TdIteration *iteration)
 {

@@ -26,6 +26,9 @@ guint64 td_devices_duration (const TdIteration *iteration, guint event);
 /** Return what an event cost where it ran: of one on a device its time there, and 0 where that
  * was not timed, for the host only issued it; of others the host's. *Units*: ns. */
 guint64 td_devices_cost (const TdIteration *iteration, guint event);
+/** Say what an event took where it ran: "9.00 µs", "≈8.00 µs" where that was sampled, "—" where
+ * it was not timed. Owner: the caller. */
+char *td_devices_dup_cost (const TdIteration *iteration, guint event);
 /** Return td_devices_duration of all events together. */
 guint64 td_devices_sum_durations (const TdIteration *iteration);
 /** Return whether an event is one that its device would have a time for. */
