@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "tape/td-devices.h"
 #include "tape/td-iteration-private.h"
 #include "td-diff-private.h"
 #include "td-tape.h"
@@ -164,14 +165,29 @@ td_diff_has_medians (const TdDiff *d)
   return d->totals[0].n_times > 1 && d->totals[1].n_times > 1;
 }
 
+/* Of what runs on a device, the times compared are those of issuing it: few iterations are
+ * timed on their device, and seldom those of both sides. */
+static gboolean
+has_work_of_devices (const TdIteration *iteration)
+{
+  const guint n = td_iteration_get_n_events (iteration);
+  guint e = 0;
+
+  while (e < n && !td_devices_is_work (iteration, e))
+    e++;
+  return e < n;
+}
+
 char *
 td_diff_dup_times (const TdDiff *d)
 {
-  guint a = d->totals[0].n_times, b = d->totals[1].n_times;
+  const guint a = d->totals[0].n_times, b = d->totals[1].n_times;
+  const gboolean issued = has_work_of_devices (d->side[0]) || has_work_of_devices (d->side[1]);
+  const char *of = issued ? ", of issuing what devices run" : "";
 
   if (a == 1 && b == 1)
-    return g_strdup ("1 iteration each");
+    return g_strdup_printf ("1 iteration each%s", of);
   if (a == b)
-    return g_strdup_printf ("median of %u", a);
-  return g_strdup_printf ("median of %u and of %u", a, b);
+    return g_strdup_printf ("median of %u%s", a, of);
+  return g_strdup_printf ("median of %u and of %u%s", a, b, of);
 }
