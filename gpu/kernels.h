@@ -79,6 +79,8 @@ TdStatus td_cuda_random (TdCudaLauncher *l, TdRandomKind kind, TdRngKey key, dou
 /* --- shape --- */
 TdStatus td_cuda_strided (TdCudaLauncher *l, TdStridedKind kind, const TdTensor *x,
                           const TdStrides *walk, TdTensor *y);
+/** Each from its place to another; they do not overlap. */
+TdStatus td_cuda_copy_parts (TdCudaLauncher *l, const TdCopyPart *parts, int n);
 TdStatus td_cuda_gather_rows (TdCudaLauncher *l, const TdTensor *w, const TdTensor *index,
                               TdTensor *y);
 /** Rows that go to one place are added in their order. */

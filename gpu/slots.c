@@ -106,6 +106,18 @@ slot_strided (TdDevice *d, TdStridedKind kind, const TdTensor *x, const TdStride
 }
 
 static TdStatus
+slot_copy_parts (TdDevice *d, const TdCopyPart *parts, int n)
+{
+  TdCuda *c = td_cuda_enter (d);
+
+  if (c->lost != TD_OK)
+    return c->lost;
+  for (int i = 0; i < n; i++)
+    td_cuda_host_copies_written (c, parts[i].to, parts[i].bytes);
+  return done (d, td_cuda_copy_parts (&c->launcher, parts, n));
+}
+
+static TdStatus
 slot_gather_rows (TdDevice *d, const TdTensor *w, const TdTensor *index, TdTensor *y)
 {
   return done (d, td_cuda_gather_rows (prepare_3 (d, w, index, NULL, y), w, index, y));
@@ -350,6 +362,7 @@ static const TdDeviceOps ops = {
   .ahead = &td_cuda_ahead,
   .download = td_cuda_download,
   .copy = td_cuda_copy,
+  .copy_parts = slot_copy_parts,
   .zero = td_cuda_zero,
   .synchronize = td_cuda_synchronize,
   .fill = slot_fill,

@@ -19,7 +19,7 @@
 #include "device-rnn.h"
 #include "tapedeck-op.h"
 
-#define TD_DEVICE_ABI 8
+#define TD_DEVICE_ABI 9
 
 struct TdPool;
 struct TdBlock;
@@ -43,6 +43,14 @@ typedef struct TdSegmentProvider
    * no upload_new.  *Errors*: NULL when the device is lost. */
   void *(*fence_new) (void *context);
 } TdSegmentProvider;
+
+/** A piece of memory that is copied to another place of the same device. */
+typedef struct TdCopyPart
+{
+  void *to;
+  const void *from;
+  size_t bytes;
+} TdCopyPart;
 
 /** Host memory by mmap, for devices that compute in it; its context is unused. */
 extern const TdSegmentProvider td__provider_host;
@@ -483,6 +491,8 @@ typedef struct TdDeviceOps
   const TdDeviceAhead *ahead; /**< NULL: batches are sent when they are asked for */
   TdStatus (*download) (TdDevice *d, void *host, const void *src, size_t bytes);
   TdStatus (*copy) (TdDevice *d, void *dst, const void *src, size_t bytes);
+  /** The same of many that do not overlap.  NULL: one after the other (core/copy-parts.h). */
+  TdStatus (*copy_parts) (TdDevice *d, const TdCopyPart *parts, int n);
   TdStatus (*zero) (TdDevice *d, void *dst, size_t bytes);
   void (*synchronize) (TdDevice *d);
   /* element by element */

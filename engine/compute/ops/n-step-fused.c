@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "layers.h"
+#include "../core/copy-parts.h"
 #include "host-memory.h"
 #include "n-step.h"
 
@@ -169,6 +170,7 @@ move_parts (TdOpCall *call, const TdTensor *parts, char *all, bool back)
   const TdDeviceOps *ops = call->device->ops;
   const size_t bytes = td_dtype_bytes (parts[0].dtype);
   const TdRnn rnn = rnn_of (net, parts[0].dtype);
+  TdCopyParts copies = { .device = call->device };
   TdStatus status = TD_OK;
 
   for (int i = 0; i < n * k && status == TD_OK; i++)
@@ -181,11 +183,11 @@ move_parts (TdOpCall *call, const TdTensor *parts, char *all, bool back)
         {
           char *place = all + (size_t)at[j] * bytes;
 
-          status = ops->copy (call->device, back ? both[j]->data : place,
+          td__copy_parts_add (&copies, back ? both[j]->data : place,
                               back ? place : both[j]->data, (size_t)both[j]->size * bytes);
         }
     }
-  return status;
+  return status == TD_OK ? td__copy_parts_end (&copies) : status;
 }
 
 static TdStatus
