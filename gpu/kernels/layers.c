@@ -1,6 +1,7 @@
 /* Launches of row normalisation, pooling, convolution, matrix products and attention.
  *
  * SPDX-License-Identifier: MIT */
+#include "attention.h"
 #include "launch.h"
 
 #include <string.h>
@@ -9,6 +10,7 @@
 
 enum
 {
+  MAX_SIZE = 1 << 30,  /* of an axis that attention's kernels count in 32 bits */
   MAX_BATCHES = 65535, /* of a grid's second axis */
   PIECE_STEPS = 4,     /* at least, of the packs whose gradients one thread adds up */
   BLOCKS_OF_SM = 4,    /* in flight while they do */
@@ -321,6 +323,20 @@ KERNELS (attend_deltas);
 KERNELS (attend_grad_query);
 KERNELS (attend_grad_key);
 
+/* A block for each tile of each batch, and each part of the columns. */
+static TdStatus
+launch_tiles (TdCudaLauncher *l, TdCudaKernel *kernel, const TdAttention *a, int64_t rows,
+              int64_t columns, int64_t n, const TdAttentionParams *params)
+{
+  const int64_t blocks = a->batch * ((rows + n - 1) / n) * ((columns + n - 1) / n);
+  const unsigned grid[3] = { (unsigned)blocks, 1, 1 };
+
+  if (blocks == 0)
+    return TD_OK;
+  return blocks > INT32_MAX ? TD_ERR_SHAPE /* beyond any grid */
+                            : l->launch (l, kernel, grid, TD_ATTENTION_BLOCK, 0, params);
+}
+
 TdStatus
 td_cuda_attention (TdCudaLauncher *l, TdAttentionKind kind, const TdAttention *attention,
                    const TdTensor *in, int n_in, TdTensor *out, int n_out)
@@ -329,7 +345,8 @@ td_cuda_attention (TdCudaLauncher *l, TdAttentionKind kind, const TdAttention *a
   const int n_plain = grad ? 6 : 3;
   const TdDtype dtype = out[0].dtype;
   const int64_t queries = attention->batch * attention->n_q;
-  const int64_t keys = attention->batch * attention->n_k;
+  const int64_t d = attention->d, d_v = attention->d_v;
+  const int64_t tile = TD_ATTENTION_PACKS * (int64_t)(TD_WIDE_BYTES / td__bytes_of (dtype));
   TdAttentionParams a = { .q = in[0].data,
                           .k = in[1].data,
                           .v = in[2].data,
@@ -341,19 +358,29 @@ td_cuda_attention (TdCudaLauncher *l, TdAttentionKind kind, const TdAttention *a
 
   if (attend[dtype].name == NULL)
     return TD_ERR_DTYPE;
+  if (attention->n_q > MAX_SIZE || attention->n_k > MAX_SIZE || d > MAX_SIZE || d_v > MAX_SIZE)
+    return TD_ERR_SHAPE;
+  a.packs = td__rows_aligned (a.q, d, dtype) && td__rows_aligned (a.k, d, dtype)
+            && td__rows_aligned (a.v, d_v, dtype)
+            && td__rows_aligned (a.out, grad ? d : d_v, dtype);
   if (!grad)
-    return td__launch (l, &attend[dtype], td__blocks (l, queries, 1), 1, &a);
+    return launch_tiles (l, &attend[dtype], attention, attention->n_q, d_v > 0 ? d_v : 1, tile,
+                         &a);
   a.gy = in[3].data;
   a.y = in[4].data;
   a.lse = in[5].data;
   a.out3 = out[2].data;
-  a.delta = l->workspace (l, (size_t)(queries + 1) * sizeof (double));
+  a.packs = a.packs && td__rows_aligned (a.gy, d_v, dtype)
+            && td__rows_aligned (a.out2, d, dtype) && td__rows_aligned (a.out3, d_v, dtype);
+  a.delta = l->workspace (l, (size_t)(queries + 1) * td__bytes_of (dtype));
   if (a.delta == NULL)
     return TD_ERR_MEMORY;
-  status = td__launch (l, &attend_deltas[dtype], td__blocks (l, queries, TD_BLOCK), 1, &a);
+  status = launch_tiles (l, &attend_deltas[dtype], attention, attention->n_q, 1,
+                         TD_ATTENTION_BLOCK / TD_ATTENTION_PACKS, &a);
   if (status == TD_OK)
-    status = td__launch (l, &attend_grad_query[dtype], td__blocks (l, queries, 1), 1, &a);
-  return status == TD_OK
-             ? td__launch (l, &attend_grad_key[dtype], td__blocks (l, keys, 1), 1, &a)
-             : status;
+    status
+        = launch_tiles (l, &attend_grad_query[dtype], attention, attention->n_q, d, tile, &a);
+  return status == TD_OK ? launch_tiles (l, &attend_grad_key[dtype], attention, attention->n_k,
+                                         d > d_v ? d : d_v, tile, &a)
+                         : status;
 }

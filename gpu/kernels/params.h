@@ -222,8 +222,9 @@ typedef struct TdAttentionParams
 {
   const void *q, *k, *v, *mask, *gy, *y, *lse;
   void *out, *out2, *out3;
-  double *delta;
+  void *delta; /* of each query, in the type that it is computed in */
   TdAttention a;
+  int packs; /* 16 bytes of all rows at once */
 } TdAttentionParams;
 
 /** LSTM cells: n rows of u units. */

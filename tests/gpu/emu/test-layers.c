@@ -448,10 +448,11 @@ attention__gives_the_cpus_rows_and_gradients (void **state)
 {
   static const int64_t sizes[][5] /* batch, queries, keys, d, d_v */
       = {
-          { 1, 1, 1, 1, 1 }, { 4, 7, 9, 8, 5 }, { 2, 3, LONG, 4, 6 }, { 2, LONG - 40, 5, 3, 2 }
+          { 1, 1, 1, 1, 1 },         { 4, 7, 9, 8, 5 },      { 2, 3, LONG, 4, 6 },
+          { 2, LONG - 40, 5, 3, 2 }, { 1, 130, 70, 72, 68 }, { 2, 66, 140, 16, 132 },
         };
 
-  for (int s = 0; s < 4; s++)
+  for (int s = 0; s < (int)(sizeof sizes / sizeof sizes[0]); s++)
     for (int i = s % 2; i<8; i += s> 1 ? FEWER : 1)
       {
         const int64_t *n = sizes[s];
@@ -464,7 +465,7 @@ attention__gives_the_cpus_rows_and_gradients (void **state)
         const RigArray sums = { dtype, { 2, { n[0], n[1] } }, 2, 3, 0 };
         const RigArray mask = { dtype, { 3, { (n[0] + 1) / 2, n[1], n[2] } }, 0, 1, RIG_WHOLE };
         Attend c = { TD_ATTENTION,
-                     { n[0], n[1], n[2], n[3], n[4], 2, 0.7, i % 2 == 1 },
+                     { n[0], n[1], n[2], n[3], n[4], 2, n[3] > 8 ? 0.1 : 0.7, i % 2 == 1 },
                      3 + masked };
         RigArray in[7] = { q, k, v };
 
