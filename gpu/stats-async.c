@@ -17,7 +17,7 @@ enum
 {
   MANY = 64,     /* arrays of a launch */
   BATCHES = 128, /* on their way */
-  CHUNK = 16384, /* elements of a block: TD_STATS_CHUNK */
+  CHUNK = 16384, /* elements of a block, at least: TD_STATS_CHUNK */
   MAX_BLOCKS = 1 << 14
 };
 

@@ -220,6 +220,24 @@ n_threads ()
   return (int64_t)gridDim.x * blockDim.x;
 }
 
+/** Which of n lots of blocks a block is of: the last whose first is not above it. */
+TD_DEVICE int
+last_not_above (const uint32_t *first_block, int n, uint32_t block)
+{
+  int k = 0, end = n;
+
+  while (k + 1 < end)
+    {
+      const int middle = (k + end) / 2;
+
+      if (first_block[middle] <= block)
+        k = middle;
+      else
+        end = middle;
+    }
+  return k;
+}
+
 TD_DEVICE uint32_t
 divide (uint32_t n, const TdDivisor &d)
 {

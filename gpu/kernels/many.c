@@ -73,6 +73,24 @@ td_cuda_update (TdCudaLauncher *l, TdUpdateKind kind, const TdUpdate *u,
 
 /* --- statistics --- */
 
+enum
+{
+  STATS_OF_SM = 4,  /* blocks that a multiprocessor holds at once: their registers */
+  MOST_UNITS = 4095 /* of a block: its threads count in 16 bits */
+};
+static_assert (MOST_UNITS *(TD_STATS_UNIT / TD_BLOCK) <= UINT16_MAX, "of each thread");
+
+/* How much of an array a block looks at: of large ones so much that all blocks run at once, and
+ * leave few parts. */
+static uint16_t
+units_of_block (const TdCudaLauncher *l, int64_t size)
+{
+  const int64_t each = (int64_t)l->n_sms * STATS_OF_SM * TD_STATS_UNIT;
+  const int64_t units = (size + each - 1) / each, least = TD_STATS_CHUNK / TD_STATS_UNIT;
+
+  return (uint16_t)(units < least ? least : units < MOST_UNITS ? units : MOST_UNITS);
+}
+
 /* Which elements the histogram is from, as the CPU chooses them. */
 static void
 choose_sample (const TdCudaStatsOf *of, uint64_t *start, uint64_t *step)
@@ -100,7 +118,7 @@ td_cuda_stats (TdCudaLauncher *l, const TdCudaStatsOf *of, int n)
   for (int first = 0; first < n && status == TD_OK; first += TD_STATS_MANY)
     {
       TdStatsParams a = { .n = n - first < TD_STATS_MANY ? n - first : TD_STATS_MANY };
-      int64_t blocks = 0;
+      int64_t blocks = 0, share;
 
       for (int k = 0; k < a.n; k++)
         {
@@ -109,7 +127,8 @@ td_cuda_stats (TdCudaLauncher *l, const TdCudaStatsOf *of, int n)
           a.first_block[k] = (uint32_t)blocks;
           a.of[k].data = one->data;
           a.of[k].size = one->size;
-          a.of[k].dtype = (int)one->dtype;
+          a.of[k].dtype = (uint16_t)one->dtype;
+          a.of[k].units = units_of_block (l, one->size);
           a.of[k].result = one->result;
           a.of[k].step = 1;
           a.of[k].parts = one->parts;
@@ -117,7 +136,8 @@ td_cuda_stats (TdCudaLauncher *l, const TdCudaStatsOf *of, int n)
           if (one->parts != NULL) /* of all of it */
             continue;
           choose_sample (one, &a.of[k].start, &a.of[k].step);
-          a.of[k].n_parts = (uint32_t)((one->size + TD_STATS_CHUNK - 1) / TD_STATS_CHUNK);
+          share = (int64_t)a.of[k].units * TD_STATS_UNIT;
+          a.of[k].n_parts = (uint32_t)((one->size + share - 1) / share);
           blocks += a.of[k].n_parts;
         }
       a.first_block[a.n] = (uint32_t)blocks;

@@ -241,7 +241,8 @@ enum
   TD_UPDATE_CHUNK = 16384, /* elements of one block */
   TD_UPDATE_MANY = 128,    /* parameters of one launch: its struct is below 8 KiB */
   TD_STATS_MANY = 64,
-  TD_STATS_CHUNK = 16384
+  TD_STATS_CHUNK = 16384,
+  TD_STATS_UNIT = 4096 /* a block's share of an array's statistics is some of these */
 };
 
 /** Updates of several parameters; block k works on the one whose `first_block` is the last not
@@ -292,6 +293,6 @@ typedef struct TdStatsParams
     TdCudaStats *result;
     const TdCudaStats *parts;
     uint32_t n_parts;
-    int dtype;
+    uint16_t dtype, units; /* units: of each part */
   } of[TD_STATS_MANY];
 } TdStatsParams;

@@ -30,11 +30,9 @@ has_mask (const W *x, int64_t begin, int64_t end, W mask)
 /* All that find something write the same. */
 TD_KERNEL (td_scale_look, TdFiniteParams)
 {
-  int k = 0;
+  const int k = last_not_above (a.first_block, a.n, blockIdx.x);
   bool found = false;
 
-  while (k + 1 < a.n && a.first_block[k + 1] <= blockIdx.x)
-    k++;
   const int64_t begin = (int64_t)(blockIdx.x - a.first_block[k]) * TD_STATS_CHUNK;
   const int64_t size = a.of[k].size;
   const int64_t end = size - begin < TD_STATS_CHUNK ? size : begin + TD_STATS_CHUNK;

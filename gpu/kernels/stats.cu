@@ -6,16 +6,6 @@
  * SPDX-License-Identifier: MIT */
 #include "count.cuh"
 
-TD_DEVICE int
-array_of_block (const TdStatsParams &a)
-{
-  int k = 0;
-
-  while (k + 1 < a.n && a.first_block[k + 1] <= blockIdx.x)
-    k++;
-  return k;
-}
-
 TD_DEVICE double
 value_at (const void *x, int dtype, int64_t i)
 {
@@ -79,48 +69,163 @@ template <> struct Compared<td_bf16>
   typedef float T;
 };
 
-/* What a thread has come across. */
-template <typename T> struct Seen
+/* A number less 0 where all so far were finite; NaN from the first one on that is not. */
+TD_DEVICE float
+nan_from (float nan, float v)
 {
+  return fmaf (v, 0.0f, nan);
+}
+
+TD_DEVICE double
+nan_from (double nan, double v)
+{
+  return fma (v, 0.0, nan);
+}
+
+/* Of numbers that are not NaN. */
+TD_DEVICE float
+least (float a, float b)
+{
+  return fminf (a, b);
+}
+
+TD_DEVICE double
+least (double a, double b)
+{
+  return lesser (a, b);
+}
+
+TD_DEVICE float
+most (float a, float b)
+{
+  return fmaxf (a, b);
+}
+
+TD_DEVICE double
+most (double a, double b)
+{
+  return greater (a, b);
+}
+
+/* The bin of a finite number; 0 goes to the first. */
+TD_DEVICE int
+bin_or_first (float v)
+{
+  constexpr uint32_t first = 127 + LOWEST, low = first << 23, high = (first + BINS - 1) << 23;
+  uint32_t bits;
+
+  memcpy (&bits, &v, sizeof bits);
+  bits &= 0x7FFFFFFFu;
+  bits = bits < low ? low : bits;
+  return (int)(((bits < high ? bits : high) >> 23) - first);
+}
+
+TD_DEVICE int
+bin_or_first (double v)
+{
+  constexpr uint32_t first = 1023 + LOWEST, low = first << 20, high = (first + BINS - 1) << 20;
+  uint64_t whole;
+  uint32_t bits;
+
+  memcpy (&whole, &v, sizeof whole);
+  bits = (uint32_t)(whole >> 32) & 0x7FFFFFFFu;
+  bits = bits < low ? low : bits;
+  return (int)(((bits < high ? bits : high) >> 20) - first);
+}
+
+/* What a thread has come across.  ALL: the histogram is of all numbers, else of a sample that
+ * is taken apart from these. */
+template <typename T, bool ALL, typename Bins> struct Seen
+{
+  Bins &bins;
+  int place; /* of the thread's first bin */
   T low, high;
   double shift, s1, s2;
   uint32_t n, counts[4]; /* as a lot has them */
 
-  TD_DEVICE void
-  see (Seen &s, T v)
+  TD_MEMBER
+  Seen (Bins &bins_, int place_, double shift_)
+      : bins (bins_), place (place_), low ((T)INFINITY), high (-(T)INFINITY), shift (shift_),
+        s1 (0), s2 (0), n (0), counts{ 0, 0, 0, 0 }
   {
-    if (v - v == 0)
-      {
-        const double f = (double)v - s.shift;
+  }
 
-        s.low = v < s.low ? v : s.low;
-        s.high = v > s.high ? v : s.high;
-        s.s1 += f;
-        s.s2 += f * f;
-        s.n++;
-        s.counts[0] += v == 0;
-      }
-    else
+  TD_MEMBER void
+  see_finite (T v)
+  {
+    const double f = (double)v - shift;
+
+    low = least (v, low);
+    high = most (v, high);
+    s1 += f;
+    s2 = fma (f, f, s2);
+    counts[0] += v == 0;
+    if (ALL)
+      bins[place + bin_or_first (v) * TD_WARP]++;
+  }
+
+  /* One test for all of a pack, which are finite as a rule. */
+  template <typename S, int V>
+  TD_MEMBER void
+  see (const Pack<S, V> &pack)
+  {
+    T v[V], nan = 0;
+
+#pragma unroll
+    for (int k = 0; k < V; k++)
       {
-        s.counts[1] += v != v;
-        s.counts[2] += v > 0;
-        s.counts[3] += v < 0;
+        v[k] = (T)Number<S>::load (pack.v[k]);
+        nan = nan_from (nan, v[k]);
       }
+    if (nan == 0)
+      {
+        n += V;
+#pragma unroll
+        for (int k = 0; k < V; k++)
+          see_finite (v[k]);
+        return;
+      }
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      if (is_finite ((double)v[k]))
+        {
+          n++;
+          see_finite (v[k]);
+        }
+      else
+        {
+          counts[1] += v[k] != v[k];
+          counts[2] += v[k] > 0;
+          counts[3] += v[k] < 0;
+        }
+  }
+
+  TD_MEMBER Lot<uint32_t>
+  lot ()
+  {
+    if (ALL) /* zeros have no exponent */
+      bins[place] = (uint16_t)(bins[place] - counts[0]);
+    return { (double)low,
+             (double)high,
+             shift,
+             s1,
+             s2,
+             n,
+             { counts[0], counts[1], counts[2], counts[3] } };
   }
 };
 
 /* Numbers [begin, end) of an array, 16 bytes at a time and two of these in flight (one of
  * halves), where it is aligned; begin is a multiple of any pack. */
-template <typename S>
+template <typename S, bool ALL, typename Bins>
 TD_DEVICE Lot<uint32_t>
-look_at (const void *data, int64_t begin, int64_t end, double shift)
+look_at (const void *data, int64_t begin, int64_t end, double shift, Bins &bins, int place)
 {
-  typedef typename Compared<S>::T T;
   constexpr int V = sizeof (S) == 1 ? 4 : 16 / sizeof (S);
   const S *x = (const S *)data;
   const int64_t step = TD_BLOCK * V, whole = begin + (end - begin) / V * V;
   const bool packs = (uint64_t)data % 16 == 0;
-  Seen<T> seen = { (T)INFINITY, -(T)INFINITY, shift, 0, 0, 0, { 0, 0, 0, 0 } };
+  Seen<typename Compared<S>::T, ALL, Bins> seen (bins, place, shift);
   int64_t i = begin + (int64_t)threadIdx.x * V;
 
   for (; sizeof (S) >= 4 && packs && i + step < whole; i += 2 * step)
@@ -128,52 +233,37 @@ look_at (const void *data, int64_t begin, int64_t end, double shift)
       const Pack<S, V> first = *(const Pack<S, V> *)(x + i);
       const Pack<S, V> second = *(const Pack<S, V> *)(x + i + step);
 
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        Seen<T>::see (seen, (T)Number<S>::load (first.v[k]));
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        Seen<T>::see (seen, (T)Number<S>::load (second.v[k]));
+      seen.see (first);
+      seen.see (second);
     }
   for (; packs && i < whole; i += step)
-    {
-      const Pack<S, V> last = *(const Pack<S, V> *)(x + i);
-
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        Seen<T>::see (seen, (T)Number<S>::load (last.v[k]));
-    }
+    seen.see (*(const Pack<S, V> *)(x + i));
   for (i = (packs ? whole : begin) + threadIdx.x; i < end; i += TD_BLOCK)
-    Seen<T>::see (seen, (T)Number<S>::load (x[i]));
-  return { (double)seen.low,
-           (double)seen.high,
-           shift,
-           seen.s1,
-           seen.s2,
-           seen.n,
-           { seen.counts[0], seen.counts[1], seen.counts[2], seen.counts[3] } };
+    seen.see (*(const Pack<S, 1> *)(x + i));
+  return seen.lot ();
 }
 
 /* The type is asked for once, and not for each number. */
+template <bool ALL, typename Bins>
 TD_DEVICE Lot<uint32_t>
-look (const void *x, int dtype, int64_t begin, int64_t end, double shift)
+look (const void *x, int dtype, int64_t begin, int64_t end, double shift, Bins &bins, int place)
 {
   switch (dtype)
     {
     case TD_F32:
-      return look_at<float> (x, begin, end, shift);
+      return look_at<float, ALL> (x, begin, end, shift, bins, place);
     case TD_F64:
-      return look_at<double> (x, begin, end, shift);
+      return look_at<double, ALL> (x, begin, end, shift, bins, place);
     case TD_F16:
-      return look_at<td_f16> (x, begin, end, shift);
+      return look_at<td_f16, ALL> (x, begin, end, shift, bins, place);
     case TD_BF16:
-      return look_at<td_bf16> (x, begin, end, shift);
+      return look_at<td_bf16, ALL> (x, begin, end, shift, bins, place);
     case TD_I32:
-      return look_at<int32_t> (x, begin, end, shift);
+      return look_at<int32_t, ALL> (x, begin, end, shift, bins, place);
     case TD_I64:
-      return look_at<int64_t> (x, begin, end, shift);
+      return look_at<int64_t, ALL> (x, begin, end, shift, bins, place);
     default:
-      return look_at<uint8_t> (x, begin, end, shift);
+      return look_at<uint8_t, ALL> (x, begin, end, shift, bins, place);
     }
 }
 
@@ -190,26 +280,32 @@ TD_KERNEL (td_stats, TdStatsParams)
 {
   TD_SHARED (Lot<uint32_t>, room, WARPS);
   TD_SHARED (uint16_t, bins, LANE_BINS);
-  const int which = array_of_block (a), lane = threadIdx.x % TD_WARP;
-  const int warp = threadIdx.x / TD_WARP, dtype = a.of[which].dtype;
+  const int which = last_not_above (a.first_block, a.n, blockIdx.x);
+  const int lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
+  const int place = warp * BINS * TD_WARP + lane, dtype = a.of[which].dtype;
   const void *x = a.of[which].data;
-  const int64_t size = a.of[which].size;
-  const int64_t begin = (int64_t)(blockIdx.x - a.first_block[which]) * TD_STATS_CHUNK;
-  const int64_t end = size - begin < TD_STATS_CHUNK ? size : begin + TD_STATS_CHUNK;
+  const int64_t size = a.of[which].size, share = a.of[which].units * (int64_t)TD_STATS_UNIT;
+  const int64_t begin = (int64_t)(blockIdx.x - a.first_block[which]) * share;
+  const int64_t end = size - begin < share ? size : begin + share;
   const int64_t step = (int64_t)a.of[which].step;
+  const double shift = shift_of (x, dtype, size);
   TdCudaStats *out = a.parts + blockIdx.x;
-  Lot<uint32_t> lot = look (x, dtype, begin, end, shift_of (x, dtype, size));
+  Lot<uint32_t> lot;
 
   for (int b = 0; b < BINS; b++)
-    bins[(warp * BINS + b) * TD_WARP + lane] = 0;
+    bins[place + b * TD_WARP] = 0;
+  if (step == 1)
+    lot = look<true> (x, dtype, begin, end, shift, bins, place);
+  else
+    lot = look<false> (x, dtype, begin, end, shift, bins, place);
   for (int64_t i = first_sample (begin, a.of[which].start, a.of[which].step)
                    + (int64_t)threadIdx.x * step;
-       i < end; i += TD_BLOCK * step)
+       step > 1 && i < end; i += TD_BLOCK * step)
     {
       const int bin = bin_of (value_at (x, dtype, i));
 
       if (bin >= 0)
-        bins[(warp * BINS + bin) * TD_WARP + lane]++;
+        bins[place + bin * TD_WARP]++;
     }
   join_block (lot, room);
   if (threadIdx.x < BINS)
@@ -253,7 +349,7 @@ TD_KERNEL (td_stats_end, TdStatsParams)
     }
   join_block (lot, room);
   /* A lane for each bin; each warp adds up a share of the parts. */
-#pragma unroll 8
+#pragma unroll 16
   for (uint32_t k = warp; k < n_parts; k += WARPS)
     n += parts[k].exponent[lane];
   bins[warp * BINS + lane] = n;

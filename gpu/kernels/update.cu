@@ -5,24 +5,6 @@
 #include "kernel.cuh"
 #include "scalar-updates.h"
 
-/* The parameter of this block: the last that begins no later. */
-TD_DEVICE int
-parameter_of_block (const TdUpdateParams &a)
-{
-  int k = 0, end = a.n_params;
-
-  while (k + 1 < end)
-    {
-      const int middle = (k + end) / 2;
-
-      if (a.first_block[middle] <= blockIdx.x)
-        k = middle;
-      else
-        end = middle;
-    }
-  return k;
-}
-
 /* V numbers at a time of the N arrays, of which g is only read. */
 template <typename S, int V, int N, typename F>
 TD_DEVICE void
@@ -63,7 +45,7 @@ TD_DEVICE void
 update_chunk (const TdUpdateParams &a, F f)
 {
   constexpr int V = sizeof (S) == 2 ? 4 : 16 / sizeof (S);
-  const int which = parameter_of_block (a);
+  const int which = last_not_above (a.first_block, a.n_params, blockIdx.x);
   const int64_t begin = (int64_t)(blockIdx.x - a.first_block[which]) * TD_UPDATE_CHUNK;
   const int64_t size = a.size[which];
   const int64_t end = size - begin < TD_UPDATE_CHUNK ? size : begin + TD_UPDATE_CHUNK;
