@@ -187,6 +187,45 @@ WINDOWS (conv);
 WINDOWS (conv_data_grad);
 WINDOWS (conv_weight_grad);
 
+/* How the places of an array are found from its elements: divisors where 32 bits count them. */
+static void
+count_narrow (TdPoolParams *a, bool from_image)
+{
+  a->narrow = a->n * a->image <= TD_PIECE && a->n * a->pooled <= TD_PIECE;
+  for (int i = 0; i < 2; i++)
+    a->narrow = a->narrow && a->ksize[i] + a->pad[i] + a->stride[i] + a->size[i] <= TD_PIECE
+                && a->n_places[i] * a->stride[i] <= TD_PIECE;
+  if (!a->narrow)
+    return;
+  a->by_own = td__divisor (from_image ? a->pooled : a->image);
+  a->by_inner = td__divisor (a->inner);
+  for (int i = 0; i < 2; i++)
+    {
+      a->by_dim[i] = td__divisor (from_image ? a->n_places[i] : a->size[i]);
+      a->by_stride[i] = td__divisor (a->stride[i]);
+    }
+}
+
+/* Two by two, side by side, all of an image that is read or written by rows of 16 bytes. */
+static uint32_t
+count_strips (TdPoolParams *a, TdDtype dtype, const void *image, const void *pooled,
+              const void *indices)
+{
+  const int64_t wide = TD_WIDE_BYTES / (int64_t)td__bytes_of (dtype);
+  const size_t pack = (size_t)wide / 2;
+
+  if (!a->narrow || a->adaptive || a->inner != 1 || !td__rows_aligned (image, a->size[1], dtype)
+      || !td__aligned (pooled, pack * td__bytes_of (dtype))
+      || !td__aligned (indices, pack * (a->bytes ? 1 : sizeof (int32_t))))
+    return 0;
+  for (int i = 0; i < 2; i++)
+    if (a->ksize[i] != 2 || a->stride[i] != 2 || a->pad[i] != 0
+        || a->size[i] != 2 * a->n_places[i])
+      return 0;
+  a->by_strip = td__divisor (a->size[1] / wide);
+  return (uint32_t)(a->n * a->pooled / (wide / 2));
+}
+
 TdStatus
 td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, const TdTensor *in,
                  int n_in, TdTensor *out, TdTensor *out2)
@@ -243,12 +282,19 @@ td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, con
       a.pooled *= a.n_places[i];
       a.places *= k < 0 ? 1 : attrs->ksize[k];
     }
+  if (!wide)
+    count_narrow (&a, roles[kind][0] != 2);
+  if (a.narrow && kind != TD_POOL_MAX_GATHER)
+    a.strips
+        = count_strips (&a, out->dtype, operands[roles[kind][0]]->data,
+                        operands[roles[kind][1]]->data, index != NULL ? index->data : NULL);
   /* Indices lie in memory as the numbers do. */
-  a.packs = !wide && out->dtype != TD_F64 && a.inner % TD_PACK == 0
+  a.packs = a.narrow && out->dtype != TD_F64 && a.inner % TD_PACK == 0
             && td__aligned (a.in0, kind == TD_POOL_MAX_GRAD ? indices : pack)
             && td__aligned (a.in1, pack) && td__aligned (a.out, pack)
             && td__aligned (a.index, indices);
-  blocks = td__blocks (l, out->size / (a.packs ? TD_PACK : 1), TD_BLOCK);
+  blocks
+      = td__blocks (l, a.strips > 0 ? a.strips : out->size / (a.packs ? TD_PACK : 1), TD_BLOCK);
   if (counting[kind] != NULL)
     a.parts = td__count (l, &counting[kind][wide][out->dtype], out, &blocks);
   return td__launch (l, &(a.parts != NULL ? counting : kernels)[kind][wide][out->dtype], blocks,

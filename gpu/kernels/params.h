@@ -191,6 +191,12 @@ typedef struct TdPoolParams
   int64_t n, image, pooled, places; /* channels of all images; elements; of a window */
   int64_t inner; /* channels that lie side by side at each place: 1, or all of an image */
   int packs;     /* TD_PACK of them are taken at once */
+  int narrow;    /* 32 bits count all elements of each array, and these divide them: */
+  TdDivisor by_own, by_inner; /* places of a channel of what comes out; inner */
+  TdDivisor by_dim[TD_MAX_SPATIAL], by_stride[TD_MAX_SPATIAL]; /* the same by axes; strides */
+  uint32_t strips;    /* not 0: windows are two by two, side by side, and taken in so many lots
+                         of 16 bytes of two rows each, */
+  TdDivisor by_strip; /* of which a row has this many */
   int64_t size[TD_MAX_SPATIAL],
       n_places[TD_MAX_SPATIAL]; /* of the image, of the pooled array */
   int64_t ksize[TD_MAX_SPATIAL], stride[TD_MAX_SPATIAL], pad[TD_MAX_SPATIAL];

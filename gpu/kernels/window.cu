@@ -1,70 +1,62 @@
-/* Pooling, and convolution by its definition: a thread for each number that comes out,
- * gradients gathered from the windows that a place lies under.  D axes, those that are not
- * there of size 1.
+/* Pooling: a thread for each number that comes out, gradients gathered from the windows that a
+ * place lies under.  D axes, those that are not there of size 1.  Places are counted in I: 32
+ * bits where all of an array fits.  Windows of two by two that lie side by side, the most
+ * common, are taken several at once.
  *
  * SPDX-License-Identifier: MIT */
 #include "count.cuh"
+#include "places.cuh"
 
-/* Places of `index` in a row-major box. */
-template <int D>
+/* n / value, of which d is the divisor. */
+TD_DEVICE int32_t
+quotient (int32_t n, int64_t, const TdDivisor &d)
+{
+  return (int32_t)divide ((uint32_t)n, d);
+}
+
+TD_DEVICE int64_t
+quotient (int64_t n, int64_t value, const TdDivisor &)
+{
+  return n / value;
+}
+
+/* The same as places_of for pooling. */
+template <typename I, int D>
 TD_DEVICE void
-places_of (int64_t index, const int64_t *dim, int64_t *place)
+split (I index, const int64_t *dim, const TdDivisor *by, I *place)
 {
 #pragma unroll
   for (int i = D - 1; i > 0; i--)
     {
-      place[i] = index % dim[i];
-      index /= dim[i];
+      const I rest = quotient (index, dim[i], by[i]);
+
+      place[i] = index - rest * (I)dim[i];
+      index = rest;
     }
   place[0] = index;
 }
 
-/* The next place of a box [begin, end), row-major. */
-template <int D>
-TD_DEVICE void
-step_on (int64_t *at, const int64_t *begin, const int64_t *end)
-{
-  bool carry = true;
-
-#pragma unroll
-  for (int i = D - 1; i >= 0; i--)
-    if (carry)
-      {
-        carry = ++at[i] == end[i];
-        at[i] = carry ? begin[i] : at[i];
-      }
-}
-
-template <int D>
-TD_DEVICE int64_t
-index_in (const int64_t *at, const int64_t *dim)
-{
-  int64_t index = 0;
-
-#pragma unroll
-  for (int i = 0; i < D; i++)
-    index = index * dim[i] + at[i];
-  return index;
-}
-
 /* One window: where it begins, what of it lies inside the image, how many elements that are. */
-template <int D> struct Window
+template <typename I, int D> struct Window
 {
-  int64_t first[D], begin[D], end[D], covered;
+  I first[D], begin[D], end[D], covered;
 
   TD_MEMBER void
-  open (const TdPoolParams &a, const int64_t *place)
+  open (const TdPoolParams &a, const I *place)
   {
     covered = 1;
 #pragma unroll
     for (int i = 0; i < D; i++)
       {
-        first[i] = a.adaptive ? place[i] * a.size[i] / a.n_places[i]
-                              : place[i] * a.stride[i] - a.pad[i];
-        end[i] = a.adaptive ? ((place[i] + 1) * a.size[i] + a.n_places[i] - 1) / a.n_places[i]
-                            : first[i] + a.ksize[i];
+        const int64_t at = place[i];
+        const I size = (I)a.size[i];
+
+        first[i] = a.adaptive ? (I)(at * a.size[i] / a.n_places[i])
+                              : place[i] * (I)a.stride[i] - (I)a.pad[i];
+        end[i] = a.adaptive ? (I)(((at + 1) * a.size[i] + a.n_places[i] - 1) / a.n_places[i])
+                            : first[i] + (I)a.ksize[i];
         begin[i] = first[i] > 0 ? first[i] : 0;
-        end[i] = end[i] < a.size[i] ? end[i] : a.size[i];
+        end[i] = end[i] < size ? end[i] : size;
         covered *= end[i] > begin[i] ? end[i] - begin[i] : 0;
       }
   }
@@ -79,51 +71,54 @@ template <int D> struct Window
   }
 };
 
-/* Which of the `places` of its image an element is at, and where on the other side, which has
- * `others`, its channel begins: the places of a channel are a.inner apart. */
-struct Plane
+/* Which of the places of its image an element of what comes out is at, and where on the other
+ * side, whose channels have `others`, its channel begins: the places of a channel are a.inner
+ * apart. */
+template <typename I> struct Plane
 {
-  int64_t place, other;
+  I place, other;
 
   TD_MEMBER void
-  open (const TdPoolParams &a, int64_t element, int64_t places, int64_t others)
+  open (const TdPoolParams &a, I element, int64_t own, int64_t others)
   {
     if (a.inner == 1)
       {
-        const int64_t plane = element / places;
+        const I plane = quotient (element, own, a.by_own);
 
-        place = element - plane * places;
-        other = plane * others;
+        place = element - plane * (I)own;
+        other = plane * (I)others;
       }
     else
       {
-        const int64_t at = element / a.inner, channel = element - at * a.inner;
-        const int64_t image = at / places;
+        const I inner = (I)a.inner, at = quotient (element, a.inner, a.by_inner);
+        const I channel = element - at * inner, image = quotient (at, own, a.by_own);
 
-        place = at - image * places;
-        other = image * others * a.inner + channel;
+        place = at - image * (I)own;
+        other = image * (I)others * inner + channel;
       }
   }
 };
 
 /* The windows [low, high) that element `at` of an image lies under. */
-template <int D>
+template <typename I, int D>
 TD_DEVICE bool
-windows_over (const TdPoolParams &a, const int64_t *at, int64_t *low, int64_t *high)
+windows_over (const TdPoolParams &a, const I *at, I *low, I *high)
 {
   bool any = true;
 
 #pragma unroll
   for (int i = 0; i < D; i++)
     {
-      const int64_t v = at[i] + a.pad[i], before = v - a.ksize[i] + 1;
+      const int64_t place = at[i];
+      const I n = (I)a.n_places[i], stride = (I)a.stride[i];
+      const I v = at[i] + (I)a.pad[i], before = v - (I)a.ksize[i] + 1;
 
-      low[i] = a.adaptive   ? at[i] * a.n_places[i] / a.size[i]
-               : before > 0 ? (before + a.stride[i] - 1) / a.stride[i]
+      low[i] = a.adaptive   ? (I)(place * a.n_places[i] / a.size[i])
+               : before > 0 ? quotient (before + stride - 1, stride, a.by_stride[i])
                             : 0;
-      high[i] = a.adaptive ? ((at[i] + 1) * a.n_places[i] + a.size[i] - 1) / a.size[i]
-                           : v / a.stride[i] + 1;
-      high[i] = high[i] < a.n_places[i] ? high[i] : a.n_places[i];
+      high[i] = a.adaptive ? (I)(((place + 1) * a.n_places[i] + a.size[i] - 1) / a.size[i])
+                           : quotient (v, stride, a.by_stride[i]) + 1;
+      high[i] = high[i] < n ? high[i] : n;
       any = any && low[i] < high[i];
     }
   return any;
@@ -204,7 +199,7 @@ put (const TdPoolParams &a, int64_t o, const typename Number<S>::T *v, C &counte
   *(Pack<S, V> *)((S *)a.out + o) = pack;
 }
 
-template <typename S, int D, int V, typename C>
+template <typename S, typename I, int D, int V, typename C>
 TD_DEVICE void
 pool_max (const TdPoolParams &a, C &counter)
 {
@@ -213,15 +208,15 @@ pool_max (const TdPoolParams &a, C &counter)
 
   for (int64_t o = thread_index () * V; o < a.n * a.pooled; o += n_threads () * V)
     {
-      int64_t at[D];
+      I at[D];
       Indices<V> index;
       T best[V];
-      Window<D> w;
-      Plane p;
+      Window<I, D> w;
+      Plane<I> p;
 
-      p.open (a, o, a.pooled, a.image);
+      p.open (a, (I)o, a.pooled, a.image);
       const S *x = (const S *)a.in0 + p.other;
-      places_of<D> (p.place, a.n_places, at);
+      split<I, D> (p.place, a.n_places, a.by_dim, at);
       w.open (a, at);
       for (int i = 0; i < D; i++)
         at[i] = w.begin[i];
@@ -231,13 +226,14 @@ pool_max (const TdPoolParams &a, C &counter)
           best[k] = -(T)INFINITY;
           index.v[k] = 0;
         }
-      for (int64_t t = 0; t < w.covered; t++, step_on<D> (at, w.begin, w.end))
+      for (I t = 0; t < w.covered; t++, step_on<I, D> (at, w.begin, w.end))
         {
-          const Pack<S, V> pack = *(const Pack<S, V> *)(x + index_in<D> (at, a.size) * a.inner);
-          int64_t place = 0;
+          const Pack<S, V> pack
+              = *(const Pack<S, V> *)(x + index_in<I, D> (at, a.size) * (I)a.inner);
+          I place = 0;
 
           for (int i = 0; i < D; i++)
-            place = place * a.ksize[i] + at[i] - w.first[i];
+            place = place * (I)a.ksize[i] + at[i] - w.first[i];
 #pragma unroll
           for (int k = 0; k < V; k++)
             {
@@ -255,7 +251,7 @@ pool_max (const TdPoolParams &a, C &counter)
     }
 }
 
-template <typename S, int D, int V, typename C>
+template <typename S, typename I, int D, int V, typename C>
 TD_DEVICE void
 pool_average (const TdPoolParams &a, C &counter)
 {
@@ -264,23 +260,24 @@ pool_average (const TdPoolParams &a, C &counter)
 
   for (int64_t o = thread_index () * V; o < a.n * a.pooled; o += n_threads () * V)
     {
-      int64_t at[D];
+      I at[D];
       T sum[V];
-      Window<D> w;
-      Plane p;
+      Window<I, D> w;
+      Plane<I> p;
 
-      p.open (a, o, a.pooled, a.image);
+      p.open (a, (I)o, a.pooled, a.image);
       const S *x = (const S *)a.in0 + p.other;
-      places_of<D> (p.place, a.n_places, at);
+      split<I, D> (p.place, a.n_places, a.by_dim, at);
       w.open (a, at);
       for (int i = 0; i < D; i++)
         at[i] = w.begin[i];
 #pragma unroll
       for (int k = 0; k < V; k++)
         sum[k] = 0;
-      for (int64_t t = 0; t < w.covered; t++, step_on<D> (at, w.begin, w.end))
+      for (I t = 0; t < w.covered; t++, step_on<I, D> (at, w.begin, w.end))
         {
-          const Pack<S, V> pack = *(const Pack<S, V> *)(x + index_in<D> (at, a.size) * a.inner);
+          const Pack<S, V> pack
+              = *(const Pack<S, V> *)(x + index_in<I, D> (at, a.size) * (I)a.inner);
 
 #pragma unroll
           for (int k = 0; k < V; k++)
@@ -294,7 +291,7 @@ pool_average (const TdPoolParams &a, C &counter)
 }
 
 /* MAX: what the windows remember to have taken here; else a share of each window. */
-template <typename S, int D, int V, bool MAX, typename C>
+template <typename S, typename I, int D, int V, bool MAX, typename C>
 TD_DEVICE void
 pool_grad (const TdPoolParams &a, C &counter)
 {
@@ -303,14 +300,14 @@ pool_grad (const TdPoolParams &a, C &counter)
 
   for (int64_t x = thread_index () * V; x < a.n * a.image; x += n_threads () * V)
     {
-      int64_t at[D], low[D], high[D], o[D], n = 1;
+      I at[D], low[D], high[D], o[D], n = 1;
       T sum[V];
-      Plane p;
+      Plane<I> p;
 
-      p.open (a, x, a.image, a.pooled);
+      p.open (a, (I)x, a.image, a.pooled);
       const S *gy = (const S *)(MAX ? a.in1 : a.in0) + p.other;
-      places_of<D> (p.place, a.size, at);
-      if (!windows_over<D> (a, at, low, high))
+      split<I, D> (p.place, a.size, a.by_dim, at);
+      if (!windows_over<I, D> (a, at, low, high))
         n = 0;
       for (int i = 0; i < D; i++)
         {
@@ -320,26 +317,26 @@ pool_grad (const TdPoolParams &a, C &counter)
 #pragma unroll
       for (int k = 0; k < V; k++)
         sum[k] = 0;
-      for (int64_t t = 0; t < n; t++, step_on<D> (o, low, high))
+      for (I t = 0; t < n; t++, step_on<I, D> (o, low, high))
         {
-          const int64_t from = index_in<D> (o, a.n_places) * a.inner;
+          const I from = index_in<I, D> (o, a.n_places) * (I)a.inner;
           const Pack<S, V> g = *(const Pack<S, V> *)(gy + from);
 
           if (MAX)
             {
               Indices<V> taken;
-              int64_t place = 0;
+              I place = 0;
 
               taken.load (a, p.other + from);
               for (int i = 0; i < D; i++)
-                place = place * a.ksize[i] + at[i] - o[i] * a.stride[i] + a.pad[i];
+                place = place * (I)a.ksize[i] + at[i] - o[i] * (I)a.stride[i] + (I)a.pad[i];
 #pragma unroll
               for (int k = 0; k < V; k++)
                 sum[k] += taken.v[k] == place + 1 ? N::load (g.v[k]) : (T)0;
             }
           else
             {
-              Window<D> w;
+              Window<I, D> w;
 
               w.open (a, o);
 #pragma unroll
@@ -351,18 +348,217 @@ pool_grad (const TdPoolParams &a, C &counter)
     }
 }
 
-template <typename S, int D, int V, typename C>
+template <typename S, typename I, int D, int V, typename C>
 TD_DEVICE void
 pool_max_grad (const TdPoolParams &a, C &counter)
 {
-  pool_grad<S, D, V, true> (a, counter);
+  pool_grad<S, I, D, V, true> (a, counter);
 }
 
-template <typename S, int D, int V, typename C>
+template <typename S, typename I, int D, int V, typename C>
 TD_DEVICE void
 pool_average_grad (const TdPoolParams &a, C &counter)
 {
-  pool_grad<S, D, V, false> (a, counter);
+  pool_grad<S, I, D, V, false> (a, counter);
+}
+
+/* --- windows of two by two, side by side ---
+ *
+ * A thread takes 16 bytes of two rows of an image, which are N windows: number i of them all
+ * has the numbers from i N on of the pooled array. */
+template <typename S> struct Strip
+{
+  enum
+  {
+    WIDE = 16 / sizeof (S),
+    N = WIDE / 2,
+    AHEAD = 2 /* in flight */
+  };
+  Pack<S, WIDE> row[2];
+
+  /* Where its first row begins: rows of an image, and images, lie one behind the other. */
+  TD_DEVICE int64_t
+  begin (const TdPoolParams &a, uint32_t i)
+  {
+    return (int64_t)i * WIDE + (int64_t)divide (i, a.by_strip) * a.size[1];
+  }
+
+  TD_MEMBER void
+  load (const TdPoolParams &a, uint32_t i)
+  {
+    const S *x = (const S *)a.in0 + begin (a, i);
+
+    row[0] = *(const Pack<S, WIDE> *)x;
+    row[1] = *(const Pack<S, WIDE> *)(x + a.size[1]);
+  }
+
+  template <typename C>
+  TD_MEMBER void
+  store (const TdPoolParams &a, uint32_t i, C &counter) const
+  {
+    S *x = (S *)a.out + begin (a, i);
+
+#pragma unroll
+    for (int k = 0; k < 2 * WIDE; k++)
+      counter.see (Number<S>::load (row[k / WIDE].v[k % WIDE]));
+    *(Pack<S, WIDE> *)x = row[0];
+    *(Pack<S, WIDE> *)(x + a.size[1]) = row[1];
+  }
+
+  /* Of window w, place t. */
+  TD_MEMBER typename Number<S>::T
+  at (int w, int t) const
+  {
+    return Number<S>::load (row[t / 2].v[2 * w + t % 2]);
+  }
+};
+
+/* What is the divisor of all windows: 1 or 4, so that a product is the quotient. */
+template <typename T>
+TD_DEVICE T
+share_of_pair (const TdPoolParams &a)
+{
+  return a.divisor == TD_POOL_BY_ONE ? (T)1 : (T)0.25;
+}
+
+/* finish (i, strip) for strips of the image, those of one thread loaded before the first is
+ * finished. */
+template <typename L, typename F>
+TD_DEVICE void
+each_strip (const TdPoolParams &a, F finish)
+{
+  const uint32_t step = (uint32_t)n_threads ();
+
+  for (uint32_t i = (uint32_t)thread_index (); i < a.strips; i += L::AHEAD * step)
+    {
+      L loaded[L::AHEAD];
+
+#pragma unroll
+      for (int u = 0; u < L::AHEAD; u++)
+        if (i + u * step < a.strips)
+          loaded[u].load (a, i + u * step);
+#pragma unroll
+      for (int u = 0; u < L::AHEAD; u++)
+        if (i + u * step < a.strips)
+          finish (i + u * step, loaded[u]);
+    }
+}
+
+template <typename S, typename C>
+TD_DEVICE void
+pool_max_pairs (const TdPoolParams &a, C &counter)
+{
+  typedef typename Number<S>::T T;
+  constexpr int N = Strip<S>::N;
+
+  each_strip<Strip<S> > (a, [&] (uint32_t i, const Strip<S> &x) {
+    Indices<N> index;
+    T best[N];
+
+#pragma unroll
+    for (int w = 0; w < N; w++)
+      {
+        best[w] = x.at (w, 0);
+        index.v[w] = 1;
+#pragma unroll
+        for (int t = 1; t < 4; t++)
+          {
+            const T v = x.at (w, t);
+            const bool takes = v > best[w] || v != v;
+
+            best[w] = takes ? v : best[w];
+            index.v[w] = takes ? t + 1 : index.v[w];
+          }
+      }
+    put<S, N> (a, (int64_t)i * N, best, counter);
+    index.store (a, (int64_t)i * N);
+  });
+}
+
+template <typename S, typename C>
+TD_DEVICE void
+pool_average_pairs (const TdPoolParams &a, C &counter)
+{
+  typedef typename Number<S>::T T;
+  constexpr int N = Strip<S>::N;
+  const T share = share_of_pair<T> (a);
+
+  each_strip<Strip<S> > (a, [&] (uint32_t i, const Strip<S> &x) {
+    T sum[N];
+
+#pragma unroll
+    for (int w = 0; w < N; w++)
+      {
+        sum[w] = 0;
+#pragma unroll
+        for (int t = 0; t < 4; t++)
+          sum[w] += x.at (w, t);
+        sum[w] *= share;
+      }
+    put<S, N> (a, (int64_t)i * N, sum, counter);
+  });
+}
+
+/* What a strip's gradient is of: those of its windows, and which places they took. */
+template <typename S, bool MAX> struct Pairs
+{
+  enum
+  {
+    N = Strip<S>::N,
+    AHEAD = 2
+  };
+  Pack<S, N> gy;
+  Indices<N> taken;
+
+  TD_MEMBER void
+  load (const TdPoolParams &a, uint32_t i)
+  {
+    gy = *(const Pack<S, N> *)((const S *)(MAX ? a.in1 : a.in0) + (int64_t)i * N);
+    if (MAX)
+      taken.load (a, (int64_t)i * N);
+  }
+};
+
+template <typename S, bool MAX, typename C>
+TD_DEVICE void
+pool_grad_pairs (const TdPoolParams &a, C &counter)
+{
+  typedef Number<S> N;
+  typedef typename N::T T;
+  const T share = share_of_pair<T> (a);
+
+  each_strip<Pairs<S, MAX> > (a, [&] (uint32_t i, const Pairs<S, MAX> &of) {
+    Strip<S> x;
+
+#pragma unroll
+    for (int w = 0; w < Strip<S>::N; w++)
+#pragma unroll
+      for (int t = 0; t < 4; t++)
+        {
+          const T g = N::load (of.gy.v[w]);
+
+          /* The sum of one number: -0 becomes 0. */
+          x.row[t / 2].v[2 * w + t % 2] = N::store ((T)0
+                                                    + (!MAX                     ? g * share
+                                                       : of.taken.v[w] == t + 1 ? g
+                                                                                : (T)0));
+        }
+    x.store (a, i, counter);
+  });
+}
+
+template <typename S, typename C>
+TD_DEVICE void
+pool_max_grad_pairs (const TdPoolParams &a, C &counter)
+{
+  pool_grad_pairs<S, true> (a, counter);
+}
+
+template <typename S, typename C>
+TD_DEVICE void
+pool_average_grad_pairs (const TdPoolParams &a, C &counter)
+{
+  pool_grad_pairs<S, false> (a, counter);
 }
 
 template <typename S, int D>
@@ -378,7 +574,7 @@ pool_gather (const TdPoolParams &a)
       const int32_t index = taken.v[0] - 1;
       bool inside = index >= 0 && index < a.places;
       S v = {};
-      Plane p;
+      Plane<int64_t> p;
 
       p.open (a, o, a.pooled, a.image);
       const S *x = (const S *)a.in1 + p.other;
@@ -390,124 +586,8 @@ pool_gather (const TdPoolParams &a)
           inside = inside && at[i] >= 0 && at[i] < a.size[i];
         }
       if (inside)
-        v = x[index_in<D> (at, a.size) * a.inner];
+        v = x[index_in<int64_t, D> (at, a.size) * a.inner];
       ((S *)a.out)[o] = v;
-    }
-}
-
-/* --- convolution --- */
-
-template <typename T>
-TD_DEVICE void
-finish (const TdConvParams &a, int64_t at, T v)
-{
-  T *out = (T *)a.out + at;
-
-  *out = a.accumulate ? *out + v : v;
-}
-
-/* The place of the image under place `u` of the window at pixel `p`; -1 in the padding. */
-template <int D>
-TD_DEVICE int64_t
-place_under (const TdConvParams &a, const int64_t *p, const int64_t *u)
-{
-  int64_t at[D];
-  bool inside = true;
-
-#pragma unroll
-  for (int i = 0; i < D; i++)
-    {
-      at[i] = p[i] * a.stride[i] + u[i] * a.dilate[i] - a.pad[i];
-      inside = inside && at[i] >= 0 && at[i] < a.x_dim[i];
-    }
-  return inside ? index_in<D> (at, a.x_dim) : -1;
-}
-
-template <typename T, int D>
-TD_DEVICE void
-conv_forward (const TdConvParams &a)
-{
-  for (int64_t y = thread_index (); y < a.n * a.o * a.pixels; y += n_threads ())
-    {
-      const int64_t i = y / (a.o * a.pixels), o = y / a.pixels % a.o;
-      const T *x = (const T *)a.x + (i * a.c + o / a.og * a.cg) * a.image;
-      const T *w = (const T *)a.w + o * a.cg * a.window;
-      int64_t p[D], u[D];
-      T sum = a.b != nullptr ? ((const T *)a.b)[o] : (T)0;
-
-      places_of<D> (y % a.pixels, a.y_dim, p);
-      for (int64_t c = 0; c < a.cg; c++)
-        for (int64_t k = 0; k < a.window; k++)
-          {
-            int64_t place;
-
-            places_of<D> (k, a.w_dim, u);
-            place = place_under<D> (a, p, u);
-            if (place >= 0)
-              sum += x[c * a.image + place] * w[c * a.window + k];
-          }
-      finish (a, y, sum);
-    }
-}
-
-template <typename T, int D>
-TD_DEVICE void
-conv_data_grad (const TdConvParams &a)
-{
-  for (int64_t x = thread_index (); x < a.n * a.c * a.image; x += n_threads ())
-    {
-      const int64_t i = x / (a.c * a.image), c = x / a.image % a.c, group = c / a.cg;
-      int64_t at[D], u[D], p[D];
-      T sum = a.b != nullptr ? ((const T *)a.b)[c] : (T)0;
-
-      places_of<D> (x % a.image, a.x_dim, at);
-      for (int64_t k = 0; k < a.window; k++)
-        {
-          bool inside = true;
-
-          places_of<D> (k, a.w_dim, u);
-#pragma unroll
-          for (int d = 0; d < D; d++)
-            {
-              const int64_t v = at[d] + a.pad[d] - u[d] * a.dilate[d];
-
-              p[d] = v / a.stride[d];
-              inside = inside && v >= 0 && p[d] * a.stride[d] == v && p[d] < a.y_dim[d];
-            }
-          for (int64_t o = group * a.og; inside && o < (group + 1) * a.og; o++)
-            sum += ((const T *)a.w)[(o * a.cg + c % a.cg) * a.window + k]
-                   * ((const T *)a.gy)[(i * a.o + o) * a.pixels + index_in<D> (p, a.y_dim)];
-        }
-      finish (a, x, sum);
-    }
-}
-
-/* A block for each weight. */
-template <typename T, int D, typename Room>
-TD_DEVICE void
-conv_weight_grad (const TdConvParams &a, Room &room)
-{
-  for (int64_t w = blockIdx.x; w < a.o * a.cg * a.window; w += gridDim.x)
-    {
-      const int64_t o = w / (a.cg * a.window), c = o / a.og * a.cg + w / a.window % a.cg;
-      int64_t p[D], u[D];
-      T sum = 0;
-
-      places_of<D> (w % a.window, a.w_dim, u);
-      for (int64_t t = threadIdx.x; t < a.n * a.pixels; t += TD_BLOCK)
-        {
-          const int64_t i = t / a.pixels, pixel = t % a.pixels;
-          int64_t place;
-
-          places_of<D> (pixel, a.y_dim, p);
-          place = place_under<D> (a, p, u);
-          if (place >= 0)
-            sum += ((const T *)a.x)[(i * a.c + c) * a.image + place]
-                   * ((const T *)a.gy)[(i * a.o + o) * a.pixels + pixel];
-        }
-      sum = sum_of_group (sum, TD_BLOCK, room);
-      if (threadIdx.x == 0)
-        finish (a, w, sum);
     }
 }
 
@@ -516,10 +596,14 @@ conv_weight_grad (const TdConvParams &a, Room &room)
   {                                                                                            \
     TD_COUNTER (Number<S>::T);                                                                 \
                                                                                                \
-    if (a.packs)                                                                               \
-      each<S, D, AtOnce<S, D>::V> (a, counter);                                                \
+    if (D == 2 && a.strips > 0)                                                                \
+      each##_pairs<S> (a, counter);                                                            \
+    else if (D == 2 && a.packs)                                                                \
+      each<S, int32_t, D, AtOnce<S, D>::V> (a, counter);                                       \
+    else if (D == 2 && a.narrow)                                                               \
+      each<S, int32_t, D, 1> (a, counter);                                                     \
     else                                                                                       \
-      each<S, D, 1> (a, counter);                                                              \
+      each<S, int64_t, D, 1> (a, counter);                                                     \
     TD_COUNTER_LEAVE (a.parts);                                                                \
   }
 #define POOLS(S, D, name)                                                                      \
@@ -550,24 +634,4 @@ GATHERS (float, 6, f32)
 GATHERS (double, 6, f64)
 GATHERS (td_f16, 6, f16)
 GATHERS (td_bf16, 6, bf16)
-
-#define CONVS(T, D, name)                                                                      \
-  TD_KERNEL (td_conv_##D##d_##name, TdConvParams)                                              \
-  {                                                                                            \
-    conv_forward<T, D> (a);                                                                    \
-  }                                                                                            \
-  TD_KERNEL (td_conv_data_grad_##D##d_##name, TdConvParams)                                    \
-  {                                                                                            \
-    conv_data_grad<T, D> (a);                                                                  \
-  }                                                                                            \
-  TD_KERNEL (td_conv_weight_grad_##D##d_##name, TdConvParams)                                  \
-  {                                                                                            \
-    TD_SHARED (T, room, TD_BLOCK / TD_WARP);                                                   \
-                                                                                               \
-    conv_weight_grad<T, D> (a, room);                                                          \
-  }
-CONVS (float, 2, f32)
-CONVS (double, 2, f64)
-CONVS (float, 6, f32)
-CONVS (double, 6, f64)
 #endif

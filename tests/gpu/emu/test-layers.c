@@ -308,6 +308,58 @@ pooling__remembers_every_place_of_a_byte_and_more (void **state)
     }
 }
 
+/* Most are taken 16 bytes of a row at a time; those that are no multiple of it, or leave a row
+ * out, are not. */
+static void
+pooling__of_two_by_two_side_by_side_gives_the_cpus_numbers (void **state)
+{
+  static const struct
+  {
+    int64_t height, width;
+    int layout;
+    TdDtype indices;
+  } rows[] = { { 6, 16, TD_ROW_MAJOR, TD_U8 },     { 2, 8, TD_ROW_MAJOR, TD_I32 },
+               { 4, 4, TD_ROW_MAJOR, TD_U8 },      { 4, 6, TD_ROW_MAJOR, TD_U8 },
+               { 5, 16, TD_ROW_MAJOR, TD_U8 },     { 4, 17, TD_ROW_MAJOR, TD_U8 },
+               { 4, 16, TD_CHANNELS_LAST, TD_U8 }, { 32, 32, TD_ROW_MAJOR, TD_U8 } };
+
+  for (int i = 0; i < 4 * (int)(sizeof rows / sizeof rows[0]); i++)
+    {
+      const int r = i / 4;
+      const TdPooling attrs = { .ndim = 2,
+                                .ksize = { 2, 2 },
+                                .stride = { 2, 2 },
+                                .divisor = (TdPoolDivisor)(r % 3),
+                                .layout = (uint8_t)rows[r].layout };
+      const TdShape image = { 4, { 3, 4, rows[r].height, rows[r].width } };
+      const TdShape pooled = { 4, { 3, 4, rows[r].height / 2, rows[r].width / 2 } };
+
+      check_pools (&attrs, &image, &pooled, floats[i % 4], rows[r].indices);
+    }
+}
+
+/* NaN, infinities and zeros of either sign, in windows and in what comes back to them. */
+static void
+pooling__of_two_by_two_takes_nan_as_the_cpu_does (void **state)
+{
+  const TdPooling attrs = { .ndim = 2, .ksize = { 2, 2 }, .stride = { 2, 2 } };
+  const TdShape image = { 4, { 2, 3, 8, 32 } }, pooled = { 4, { 2, 3, 4, 16 } };
+
+  for (int d = 0; d < 4; d++)
+    {
+      const RigArray x = { floats[d], image, -2, 2, RIG_SPECIAL };
+      const RigArray y = { floats[d], pooled, -2, 2, RIG_SPECIAL };
+      const RigArray index = { TD_U8, pooled, 0, 4, 0 };
+      Pool c = { TD_POOL_MAX, attrs };
+
+      rig_check ("max", &x, 1, (const RigArray[]){ y, index }, 2, 0, call_pool, &c);
+      c.kind = TD_POOL_MAX_GRAD;
+      rig_check ("gradient of max", (const RigArray[]){ index, y }, 2, &x, 1, 0, call_pool, &c);
+      c.kind = TD_POOL_AVERAGE_GRAD;
+      rig_check ("gradient of average", &y, 1, &x, 1, 0, call_pool, &c);
+    }
+}
+
 static void
 pooling__takes_the_first_nan_of_a_window (void **state)
 {
@@ -502,6 +554,8 @@ main (void)
     cmocka_unit_test (row_norm__is_the_cpus_in_rows_that_are_not_aligned),
     cmocka_unit_test (pooling__gives_the_cpus_numbers_over_any_axes),
     cmocka_unit_test (pooling__remembers_every_place_of_a_byte_and_more),
+    cmocka_unit_test (pooling__of_two_by_two_side_by_side_gives_the_cpus_numbers),
+    cmocka_unit_test (pooling__of_two_by_two_takes_nan_as_the_cpu_does),
     cmocka_unit_test (pooling__takes_the_first_nan_of_a_window),
     cmocka_unit_test (conv__gives_the_definitions_numbers_over_any_axes),
     cmocka_unit_test (gemm__gives_the_cpus_products_both_ways_round),
