@@ -8,12 +8,12 @@
  * (stats-async.c).
  *
  * Variants exist for element-by-element kernels, casts, softmax, cross entropy and its
- * gradient, row and batch normalisation, pooling, cumulative sums, LSTM cells, gathered rows
- * and select.  Their histograms are of all numbers; those that are read from an array sample
- * large ones.  Read as before is what libraries write; what is captured in a graph; copies,
- * which move bits and know no type; reductions, whose output is small; our own products,
- * convolutions and attention, which write some elements more than once; and random numbers.
- * Nobody asks for statistics of parameters.
+ * gradient, row and batch normalisation, pooling, dropout, cumulative sums, LSTM cells,
+ * gathered rows and select.  Their histograms are of all numbers; those that are read from an
+ * array sample large ones.  Read as before is what libraries write; what is captured in a
+ * graph; copies, which move bits and know no type; reductions, whose output is small; our own
+ * products, convolutions and attention, which write some elements more than once; and random
+ * numbers that nothing is multiplied by. Nobody asks for statistics of parameters.
  *
  * SPDX-License-Identifier: MIT */
 #include "async.h"
@@ -36,6 +36,7 @@ static const struct
   { "batch_norm_", "batch-norm.cu" },
   { "binary_", "binary.cu" },
   { "cast_", "cast.cu" },
+  { "dropout_", "random.cu" },
   { "gather_", "move.cu" },
   { "loss_", "loss.cu" },
   { "lstm_", "lstm.cu" },

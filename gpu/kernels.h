@@ -75,6 +75,8 @@ TdStatus td_cuda_select (TdCudaLauncher *l, const TdTensor *c, const TdTensor *x
 TdStatus td_cuda_cast (TdCudaLauncher *l, const TdTensor *x, TdTensor *y);
 TdStatus td_cuda_random (TdCudaLauncher *l, TdRandomKind kind, TdRngKey key, double p,
                          TdTensor *y);
+TdStatus td_cuda_dropout (TdCudaLauncher *l, TdRngKey key, double p, const TdTensor *x,
+                          TdTensor *y);
 
 /* --- shape --- */
 TdStatus td_cuda_strided (TdCudaLauncher *l, TdStridedKind kind, const TdTensor *x,

@@ -96,6 +96,12 @@ slot_random (TdDevice *d, TdRandomKind kind, TdRngKey key, double p, TdTensor *y
   return done (d, td_cuda_random (prepare (d, NULL, 0, y, 1), kind, key, p, y));
 }
 
+static TdStatus
+slot_dropout (TdDevice *d, TdRngKey key, double p, const TdTensor *x, TdTensor *y)
+{
+  return done (d, td_cuda_dropout (prepare (d, x, 1, y, 1), key, p, x, y));
+}
+
 /* --- shape --- */
 
 static TdStatus
@@ -373,6 +379,7 @@ static const TdDeviceOps ops = {
   .select = slot_select,
   .cast = slot_cast,
   .random = slot_random,
+  .dropout = slot_dropout,
   .strided = slot_strided,
   .gather_rows = slot_gather_rows,
   .scatter_rows_add = slot_scatter_rows_add,

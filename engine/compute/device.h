@@ -509,6 +509,8 @@ typedef struct TdDeviceOps
                       TdTensor *z);
   TdStatus (*cast) (TdDevice *d, const TdTensor *x, TdTensor *y);
   TdStatus (*random) (TdDevice *d, TdRandomKind kind, TdRngKey key, double p, TdTensor *y);
+  /** y = x times what random gives as TD_RANDOM_MASK, by one kernel.  NULL: it is composed. */
+  TdStatus (*dropout) (TdDevice *d, TdRngKey key, double p, const TdTensor *x, TdTensor *y);
   /* shape */
   TdStatus (*strided) (TdDevice *d, TdStridedKind kind, const TdTensor *x,
                        const TdStrides *walk, TdTensor *y);

@@ -156,14 +156,45 @@ td_cuda_arange (TdCudaLauncher *l, TdTensor *y, double start, double step)
   return launch_map (l, &aranges[y->dtype], NULL, y, &a);
 }
 
+static TdRandomParams
+random_of (TdRngKey key, double p, const void *x, const TdTensor *y)
+{
+  const size_t four = 4 * td__bytes_of (y->dtype);
+
+  return (TdRandomParams){ .x = x,
+                           .y = y->data,
+                           .n = y->size,
+                           .seed = key.seed,
+                           .offset = key.offset,
+                           .p = p,
+                           .packs = td__aligned (x, four) && td__aligned (y->data, four) };
+}
+
 TdStatus
 td_cuda_random (TdCudaLauncher *l, TdRandomKind kind, TdRngKey key, double p, TdTensor *y)
 {
   static TdCudaKernel randoms[TD_N_DTYPES]
       = { TD_FLOATS ("td_random"), TD_HALVES ("td_random") };
-  TdRandomParams a = { y->data, y->size, key.seed, key.offset, p, (int)kind };
+  TdRandomParams a = random_of (key, p, NULL, y);
 
+  a.kind = (int)kind;
   return td__launch (l, &randoms[y->dtype], td__blocks (l, (y->size + 3) / 4, TD_BLOCK), 1, &a);
+}
+
+TdStatus
+td_cuda_dropout (TdCudaLauncher *l, TdRngKey key, double p, const TdTensor *x, TdTensor *y)
+{
+  static TdCudaKernel dropouts[TD_N_DTYPES]
+      = { TD_FLOATS ("td_dropout"), TD_HALVES ("td_dropout") };
+  static TdCudaKernel counting[TD_N_DTYPES]
+      = { TD_FLOATS ("td_count_dropout"), TD_HALVES ("td_count_dropout") };
+  TdRandomParams a = random_of (key, p, x->data, y);
+  int64_t blocks = td__blocks (l, (y->size + 3) / 4, TD_BLOCK * 2);
+
+  if (x->dtype != y->dtype)
+    return TD_ERR_DTYPE;
+  a.parts = td__count (l, &counting[y->dtype], y, &blocks);
+  return td__launch (l, &(a.parts != NULL ? counting : dropouts)[y->dtype], blocks, 1, &a);
 }
 
 /* --- walks --- */

@@ -37,11 +37,14 @@ typedef struct TdMapParams
 /** Random numbers. */
 typedef struct TdRandomParams
 {
+  const void *x; /* of dropout */
   void *y;
   int64_t n;
   uint64_t seed, offset;
   double p;
   int kind;
+  int packs; /* four numbers at once, as the arrays are aligned */
+  TdCudaStats *parts;
 } TdRandomParams;
 
 /** Up to four operands walked over one shape, axes merged where all of them allow it; strides

@@ -32,6 +32,8 @@ forward (TdOpCall *call)
   TdTensor mask = call->out[0], drawn = mask;
   TdStatus status;
 
+  if (d->ops->dropout != NULL && !reordered)
+    return d->ops->dropout (d, a->key, a->ratio, &call->in[0], &call->out[0]);
   /* The stream's numbers belong to elements, wherever these lie. */
   mask.data = td_op_workspace (call, reordered ? 2 * bytes : bytes);
   if (mask.data == NULL)

@@ -295,6 +295,38 @@ random__gives_the_cpus_bits (void **state)
         }
 }
 
+/* The CPU's two steps. */
+static TdStatus
+call_dropout (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const Call *c = context;
+  const TdStatus status = gpu == NULL
+                              ? td__cpu_random (NULL, TD_RANDOM_MASK, c->key, c->p, &out[0])
+                              : td_cuda_dropout (gpu, c->key, c->p, &in[0], &out[0]);
+
+  return gpu != NULL || status != TD_OK
+             ? status
+             : td__cpu_binary (NULL, TD_BINARY_MUL, &in[0], &out[0], &out[0], false);
+}
+
+static void
+dropout__gives_the_bits_of_a_mask_and_a_product (void **state)
+{
+  static const int64_t sizes[] = { 0, 1, 6, 257, 10007, 40000 };
+  char what[80];
+
+  for (int d = 0; d < N_OF (floats); d++)
+    for (int i = 0; i < N_OF (sizes); i++)
+      {
+        const RigArray x = { floats[d], { 1, { sizes[i] } }, -3, 3, RIG_SPECIAL };
+        const RigArray y = { floats[d], x.shape, 0, 0, 0 };
+        const Call c = { .p = i % 2 == 0 ? 0.3 : 0, .key = { 77, 0xFFFFFFF0u } };
+
+        snprintf (what, sizeof what, "dropout of dtype %d", (int)floats[d]);
+        rig_check (what, &x, 1, &y, 1, 0, call_dropout, &c);
+      }
+}
+
 static void
 kernels__refuse_the_types_that_the_cpu_refuses (void **state)
 {
@@ -316,8 +348,8 @@ kernels__refuse_the_types_that_the_cpu_refuses (void **state)
 static void
 kernels__of_these_families_have_all_run (void **state)
 {
-  static const char *const words[] = { "td_unary_", "td_binary_", "td_cast_",  "td_arange_",
-                                       "td_fill_",  "td_random_", "td_select_" };
+  static const char *const words[] = { "td_unary_", "td_binary_", "td_cast_",   "td_arange_",
+                                       "td_fill_",  "td_random_", "td_select_", "td_dropout_" };
 
   rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
 }
@@ -337,6 +369,7 @@ main (void)
     cmocka_unit_test (cast__converts_as_the_cpu_between_all_types),
     cmocka_unit_test (fill_and_arange__give_the_cpus_numbers_in_all_types),
     cmocka_unit_test (random__gives_the_cpus_bits),
+    cmocka_unit_test (dropout__gives_the_bits_of_a_mask_and_a_product),
     cmocka_unit_test (kernels__refuse_the_types_that_the_cpu_refuses),
     cmocka_unit_test (kernels__of_these_families_have_all_run),
   };
