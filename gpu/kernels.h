@@ -136,6 +136,7 @@ TdStatus td_cuda_update (TdCudaLauncher *l, TdUpdateKind kind, const TdUpdate *u
 
 /** Say whether that can be. */
 TdStatus td_cuda_update_check (TdUpdateKind kind, TdTensor *const *arrays, int n, int n_params);
+TdStatus td_cuda_sum_squares (TdCudaLauncher *l, const TdTensor *x, int n, TdTensor *y);
 /** The slots look and decide of TdDeviceScaling. */
 TdStatus td_cuda_scale_look (TdCudaLauncher *l, const TdTensor *gradients, int n,
                              double *numbers);

@@ -337,6 +337,12 @@ slot_lstm (TdDevice *d, int kind, const TdTensor *in, int n_in, TdTensor *out, i
 }
 
 static TdStatus
+slot_sum_squares (TdDevice *d, const TdTensor *x, int n, TdTensor *y)
+{
+  return done (d, td_cuda_sum_squares (prepare (d, x, n, y, 1), x, n, y));
+}
+
+static TdStatus
 slot_stats (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed, TdStats *out)
 {
   TdCuda *c = td_cuda_enter (d);
@@ -402,6 +408,7 @@ static const TdDeviceOps ops = {
   .update = td_cuda_updates_add,
   .updates_end = td_cuda_updates_end,
   .scaling = &td_cuda_scaling,
+  .sum_squares = slot_sum_squares,
   .stats = slot_stats,
   .graphs = &td_cuda_graphs,
   .program_new = td_cuda_program_new,

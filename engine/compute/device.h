@@ -414,6 +414,7 @@ typedef enum
   TD_UPDATE_WEIGHT_DECAY,   /* arrays g, p: g += rate p */
   TD_UPDATE_LASSO,          /* arrays g, p: g += rate sign (p) */
   TD_UPDATE_UNSCALE,        /* g: g /= the scale that it was computed with, else rate */
+  TD_UPDATE_CLIP,           /* g: g *= *by */
   TD_UPDATE_N
 } TdUpdateKind;
 /** Numbers of a loss scale that the device finds by itself; flags: one for each gradient. */
@@ -440,6 +441,7 @@ typedef struct TdUpdate
   double lr, momentum, alpha, rho, beta1, beta2, eps, eta, weight_decay, final_lr, gamma;
   double alpha_t, lower, upper; /* of this step: Adam's own */
   double rate;                  /* hooks */
+  const double *by;             /* of TD_UPDATE_CLIP, in the device's memory */
   const double *decided; /* TdScaleNumber, in the device's memory; NULL: it is done anyway */
   double n_known;        /* TD_SCALE_SKIPPED, as far as the host knows */
   TdUpdateStep earlier[TD_UPDATE_EARLIER]; /* of the steps before: one for each not known */
@@ -552,6 +554,9 @@ typedef struct TdDeviceOps
   const TdDeviceRnn *rnn; /**< NULL: recurrent layers are composed */
   TdStatus (*update) (TdDevice *d, TdUpdateKind kind, const TdUpdate *u,
                       TdTensor *const *arrays, int n);
+  /** y (an f64 scalar) = the sum of the squares of n arrays: of the sums that reduce gives for
+   * each, added up in their order.  NULL: it is composed of those. */
+  TdStatus (*sum_squares) (TdDevice *d, const TdTensor *x, int n, TdTensor *y);
   /** No more updates follow soon: those that were collected are to begin.  NULL: none are. */
   void (*updates_end) (TdDevice *d);
   const TdDeviceScaling *scaling; /**< NULL: the host looks at gradients, and waits */

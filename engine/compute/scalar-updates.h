@@ -119,5 +119,6 @@ td_scale_next (double *numbers, bool overflow, double growth)
                const T sign = g[i] > 0 ? (T)1 : g[i] < 0 ? (T)-1 : g[i]; p[i] += rate * sign)                 \
   X (S, T, UNSCALE, unscale, 1,                                                                \
                const T scale = (T)(u->decided != NULL ? u->decided[TD_SCALE_OF_GRADIENTS] : u->rate), \
-               p[i] /= scale)
+               p[i] /= scale)                                                                  \
+  X (S, T, CLIP, clip, 1, const T rate = (T)*u->by, p[i] *= rate)
 // clang-format on

@@ -10,7 +10,8 @@
 
 #include "scalar-updates.h"
 
-static_assert (sizeof (TdUpdateParams) <= 32764 && sizeof (TdStatsParams) <= 4096,
+static_assert (sizeof (TdUpdateParams) <= 32764 && sizeof (TdStatsParams) <= 4096
+                   && sizeof (TdSquaresParams) <= 4096,
                "drivers from 12.1 on take 32,764 bytes of a kernel's parameters");
 
 #define UPDATE_KERNELS(S, T, kind, name, n_arrays, setup, body)                                \
@@ -107,6 +108,48 @@ choose_sample (const TdCudaStatsOf *of, uint64_t *start, uint64_t *step)
   seed *= 0xFF51AFD7ED558CCDu;
   seed ^= seed >> 33;
   *start = seed % *step;
+}
+
+TdStatus
+td_cuda_sum_squares (TdCudaLauncher *l, const TdTensor *x, int n, TdTensor *y)
+{
+  static TdCudaKernel squares = { .name = "td_sum_squares" },
+                      end = { .name = "td_sum_squares_end" };
+  int first = 0;
+  TdStatus status;
+
+  do
+    {
+      TdSquaresParams a = { .sum = y->data,
+                            .n = n - first < TD_STATS_MANY ? n - first : TD_STATS_MANY,
+                            .adds = first > 0 };
+      int64_t blocks = 0;
+
+      for (int k = 0; k < a.n; k++)
+        {
+          const TdTensor *one = &x[first + k];
+          const int64_t units = units_of_block (l, one->size), share = units * TD_STATS_UNIT;
+
+          if (one->dtype > TD_BF16)
+            return TD_ERR_DTYPE;
+          a.first_block[k] = (uint32_t)blocks;
+          a.of[k].data = one->data;
+          a.of[k].size = one->size;
+          a.of[k].dtype = (uint16_t)one->dtype;
+          a.of[k].units = (uint16_t)units;
+          blocks += (one->size + share - 1) / share;
+        }
+      a.first_block[a.n] = (uint32_t)blocks;
+      a.parts = l->workspace (l, (size_t)(blocks + 1) * sizeof *a.parts);
+      if (a.parts == NULL)
+        return TD_ERR_MEMORY;
+      status = td__launch (l, &squares, blocks, 1, &a);
+      if (status == TD_OK)
+        status = td__launch (l, &end, 1, 1, &a);
+      first += a.n;
+    }
+  while (first < n && status == TD_OK);
+  return status;
 }
 
 TdStatus

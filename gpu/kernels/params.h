@@ -288,6 +288,21 @@ typedef struct TdDecideParams
   int64_t *report, run;
 } TdDecideParams;
 
+/** Squares of several arrays, blocks as above: of each block a sum, then all of them. */
+typedef struct TdSquaresParams
+{
+  double *parts, *sum;
+  int n;
+  int adds; /* to what is in the sum */
+  uint32_t first_block[TD_STATS_MANY + 1];
+  struct
+  {
+    const void *data;
+    int64_t size;
+    uint16_t dtype, units; /* units: of each block, of TD_STATS_UNIT elements */
+  } of[TD_STATS_MANY];
+} TdSquaresParams;
+
 /** Statistics of several arrays, blocks as above. */
 typedef struct TdStatsParams
 {

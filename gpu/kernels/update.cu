@@ -64,6 +64,100 @@ update_chunk (const TdUpdateParams &a, F f)
     update_numbers<S, 1, N> (a, which, begin, end, f);
 }
 
+/* --- the norm of gradients --- */
+
+/* Of a block's numbers, packs two at a time. */
+template <typename S>
+TD_DEVICE double
+squares_of (const void *data, int64_t begin, int64_t end)
+{
+  constexpr int V = 16 / sizeof (S);
+  const S *x = (const S *)data;
+  const int64_t step = TD_BLOCK * V;
+  const int64_t whole = (uint64_t)data % 16 == 0 ? begin + (end - begin) / V * V : begin;
+  double sum[2] = { 0, 0 };
+
+  for (int64_t i = begin + (int64_t)threadIdx.x * V; i < whole; i += 2 * step)
+    {
+      Pack<S, V> pack[2] = {};
+
+#pragma unroll
+      for (int u = 0; u < 2; u++)
+        if (i + u * step < whole)
+          pack[u] = *(const Pack<S, V> *)(x + i + u * step);
+#pragma unroll
+      for (int j = 0; j < V; j++)
+#pragma unroll
+        for (int u = 0; u < 2; u++)
+          {
+            const double v = (double)Number<S>::load (pack[u].v[j]);
+
+            sum[u] = fma (v, v, sum[u]);
+          }
+    }
+  for (int64_t i = whole + threadIdx.x; i < end; i += TD_BLOCK)
+    {
+      const double v = (double)Number<S>::load (x[i]);
+
+      sum[0] = fma (v, v, sum[0]);
+    }
+  return sum[0] + sum[1];
+}
+
+TD_KERNEL (td_sum_squares, TdSquaresParams)
+{
+  TD_SHARED (double, room, TD_BLOCK / TD_WARP);
+  const int which = last_not_above (a.first_block, a.n, blockIdx.x);
+  const int dtype = a.of[which].dtype;
+  const int64_t size = a.of[which].size, share = a.of[which].units * (int64_t)TD_STATS_UNIT;
+  const int64_t begin = (int64_t)(blockIdx.x - a.first_block[which]) * share;
+  const int64_t end = size - begin < share ? size : begin + share;
+  const void *x = a.of[which].data;
+  double sum = dtype == TD_F32   ? squares_of<float> (x, begin, end)
+               : dtype == TD_F64 ? squares_of<double> (x, begin, end)
+               : dtype == TD_F16 ? squares_of<td_f16> (x, begin, end)
+                                 : squares_of<td_bf16> (x, begin, end);
+
+  sum = sum_of_group (sum, TD_BLOCK, room);
+  if (threadIdx.x == 0)
+    a.parts[blockIdx.x] = sum;
+}
+
+/* One block: a warp adds up the parts of an array, rounded as an array of its type has them;
+ * then these are added in their order. */
+TD_KERNEL (td_sum_squares_end, TdSquaresParams)
+{
+  TD_SHARED (double, sums, TD_STATS_MANY);
+  const int lane = threadIdx.x % TD_WARP;
+  double all;
+
+  for (int k = threadIdx.x / TD_WARP; k < a.n; k += TD_BLOCK / TD_WARP)
+    {
+      double sum = 0, stored;
+
+#pragma unroll 8
+      for (uint32_t i = a.first_block[k] + lane; i < a.first_block[k + 1]; i += TD_WARP)
+        sum += a.parts[i];
+      sum = sum_of_lanes (sum, TD_WARP);
+      stored = a.of[k].dtype == TD_F64   ? sum
+               : a.of[k].dtype == TD_F32 ? (double)(float)sum
+               : a.of[k].dtype == TD_F16
+                   ? (double)Number<td_f16>::load (Number<td_f16>::store ((float)sum))
+                   : (double)Number<td_bf16>::load (Number<td_bf16>::store ((float)sum));
+      if (lane == 0)
+        sums[k] = stored;
+    }
+  __syncthreads ();
+  if (threadIdx.x != 0)
+    return;
+  all = a.adds ? *a.sum : 0;
+  for (int k = 0; k < a.n; k++)
+    all += sums[k];
+  *a.sum = all;
+}
+
+/* --- the rules --- */
+
 typedef float number_f32;
 typedef double number_f64;
 typedef td_f16 number_f16;

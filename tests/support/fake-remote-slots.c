@@ -573,6 +573,7 @@ remote_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u, TdTensor *cons
 
   c->kind = (int)kind;
   c->update = *u;
+  c->update.by = (const double *)(const void *)fake_remote_alias (c, u->by);
   for (int i = 0; i < n; i++)
     fake_remote_outputs (c, arrays[i], 1);
   return fake_remote_enqueue (c);

@@ -39,26 +39,19 @@ one_if_skipped (TdOpCall *call, TdTensor one)
   return status == TD_OK ? d->ops->select (d, &skips, &one, &rate, &rate) : status;
 }
 
-/* in[0] (f64 scalar) = min (1, threshold / sqrt (sum of squares of the others)) */
+/* sum = the squares of n arrays, one array after the other; room: of two scalars. */
 static TdStatus
-norm_forward (TdOpCall *call)
+sum_one_by_one (TdDevice *d, const TdTensor *x, int n, TdTensor *sum, char *room)
 {
-  TdDevice *d = call->device;
   const TdDeviceOps *ops = d->ops;
-  TdTensor rate = call->in[0], part, part64;
-  char *work = td_op_workspace (call, 2 * sizeof (double));
-  const bool decided = ((const Attrs *)call->attrs)->decided;
-  TdStatus status;
+  TdTensor part = *sum, part64 = *sum;
+  TdStatus status = ops->fill (d, sum, 0);
 
-  if (work == NULL)
-    return TD_ERR_MEMORY;
-  part = part64 = rate;
-  part.data = work;
-  part64.data = work + sizeof (double);
-  status = ops->fill (d, &rate, 0);
-  for (int i = 1; i < call->n_in - decided && status == TD_OK; i++)
+  part.data = room;
+  part64.data = room + sizeof (double);
+  for (int i = 0; i < n && status == TD_OK; i++)
     {
-      const TdTensor *g = &call->in[i];
+      const TdTensor *g = &x[i];
       bool wide = g->dtype == TD_F64;
 
       part.dtype = g->dtype;
@@ -69,8 +62,28 @@ norm_forward (TdOpCall *call)
       if (status == TD_OK && !wide)
         status = ops->cast (d, &part, &part64);
       if (status == TD_OK)
-        status = ops->binary (d, TD_BINARY_ADD, &rate, wide ? &part : &part64, &rate, false);
+        status = ops->binary (d, TD_BINARY_ADD, sum, wide ? &part : &part64, sum, false);
     }
+  return status;
+}
+
+/* in[0] (f64 scalar) = min (1, threshold / sqrt (sum of squares of the others)) */
+static TdStatus
+norm_forward (TdOpCall *call)
+{
+  TdDevice *d = call->device;
+  const TdDeviceOps *ops = d->ops;
+  TdTensor rate = call->in[0], part64 = rate;
+  char *work = td_op_workspace (call, 2 * sizeof (double));
+  const bool decided = ((const Attrs *)call->attrs)->decided;
+  const int n = call->n_in - 1 - decided;
+  TdStatus status;
+
+  if (work == NULL)
+    return TD_ERR_MEMORY;
+  part64.data = work + sizeof (double);
+  status = ops->sum_squares != NULL ? ops->sum_squares (d, call->in + 1, n, &rate)
+                                    : sum_one_by_one (d, call->in + 1, n, &rate, work);
   if (status == TD_OK)
     status = ops->unary (d, TD_UNARY_SQRT, 0, 0, &rate, &rate);
   if (status == TD_OK)
@@ -93,15 +106,15 @@ static TdStatus
 clip_forward (TdOpCall *call)
 {
   TdDevice *d = call->device;
-  TdTensor g = call->in[0], rate = call->in[1];
-  TdStatus status = TD_OK;
+  TdTensor g = call->in[0], rate = call->in[1], *arrays[] = { &g };
+  const TdUpdate u = { .by = rate.data };
+  TdStatus status;
 
-  if (g.dtype != TD_F64)
-    {
-      rate.data = td_op_workspace (call, sizeof (double));
-      rate.dtype = g.dtype;
-      status = rate.data != NULL ? d->ops->cast (d, &call->in[1], &rate) : TD_ERR_MEMORY;
-    }
+  if (g.dtype == TD_F32 || g.dtype == TD_F64)
+    return d->ops->update (d, TD_UPDATE_CLIP, &u, arrays, 1);
+  rate.data = td_op_workspace (call, sizeof (double)); /* halves round the rate first */
+  rate.dtype = g.dtype;
+  status = rate.data != NULL ? d->ops->cast (d, &call->in[1], &rate) : TD_ERR_MEMORY;
   return status == TD_OK ? d->ops->binary (d, TD_BINARY_MUL, &g, &rate, &g, false) : status;
 }
 

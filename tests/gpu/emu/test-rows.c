@@ -155,6 +155,7 @@ typedef struct
 static TdStatus
 call_update (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
 {
+  static const double by = 0.3;
   const Update *c = context;
   const TdUpdate u = { .lr = 0.01,
                        .momentum = 0.9,
@@ -168,7 +169,8 @@ call_update (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *conte
                        .alpha_t = 0.002,
                        .lower = 0.001,
                        .upper = 0.1,
-                       .rate = 0.05 };
+                       .rate = 0.05,
+                       .by = &by };
   TdTensor *arrays[RIG_ARRAYS];
   TdStatus status = TD_OK;
 
@@ -185,7 +187,7 @@ static void
 update__gives_the_cpus_numbers_for_every_rule_and_type (void **state)
 {
   static const int n_arrays[TD_UPDATE_N]
-      = { 2, 3, 3, 3, 3, 4, 3, 3, 5, 5, 4, 5, 4, 5, 2, 2, 1 };
+      = { 2, 3, 3, 3, 3, 4, 3, 3, 5, 5, 4, 5, 4, 5, 2, 2, 1, 1 };
   char what[80];
 
   for (int kind = 0; kind < TD_UPDATE_N; kind++)
@@ -237,6 +239,88 @@ update__takes_many_parameters_with_few_launches (void **state)
   for (int k = 0; k < MANY; k++)
     for (int j = 0; j < 33; j++)
       assert_true (numbers[k][0][j] == (k % 7 == 3 ? 1.0f : 0.5f) * (float)(k + j));
+}
+
+typedef struct
+{
+  int n;
+} Squares;
+
+/* As they are composed: the sum of each, then the sum of these. */
+static TdStatus
+call_squares (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const Squares *c = context;
+  TdShape scalar = { 0, { 0 } };
+  double sum = 0, part64;
+  uint64_t bits;
+  TdTensor part = { &bits, &scalar, 1, in[0].dtype }, wide = { &part64, &scalar, 1, TD_F64 };
+
+  if (gpu != NULL)
+    return td_cuda_sum_squares (gpu, in, c->n, &out[0]);
+  for (int i = 0; i < c->n; i++)
+    if (in[i].size > 0)
+      {
+        if (td__cpu_reduce (NULL, TD_REDUCE_SUM_SQUARES, 1, &in[i], &part, false) != TD_OK
+            || td__cpu_cast (NULL, &part, &wide) != TD_OK)
+          return TD_ERR_DTYPE;
+        sum += part64;
+      }
+  *(double *)out[0].data = sum;
+  return TD_OK;
+}
+
+static void
+sum_squares__is_the_sum_of_what_reduce_gives (void **state)
+{
+  static const int64_t sizes[RIG_ARRAYS] = { 1, 0, 300, 16384, 16385, 70001, 7, 8 };
+  const RigArray out = { TD_F64, { 0, { 0 } }, 0, 0, 0 };
+
+  for (int d = 0; d < 4; d++)
+    for (int special = 0; special < 2; special++)
+      {
+        const Squares c = { special ? 3 : 8 };
+        RigArray in[RIG_ARRAYS];
+
+        for (int k = 0; k < c.n; k++)
+          in[k] = (RigArray){
+            floats[d], { 1, { sizes[k] } }, -0.2, 0.1, special && k == 2 ? RIG_SPECIAL : 0
+          };
+        rig_check ("sum of squares", in, c.n, &out, 1,
+                   d == 0   ? 1e-6
+                   : d == 1 ? 1e-12
+                            : 1e-2,
+                   call_squares, &c);
+      }
+}
+
+/* More than one launch takes: these add to the sum. */
+static void
+sum_squares__takes_any_number_of_arrays (void **state)
+{
+  enum
+  {
+    ARRAYS = 150
+  };
+  static float numbers[ARRAYS][5];
+  TdShape shape = { 1, { 5 } }, scalar = { 0, { 0 } };
+  TdTensor x[ARRAYS];
+  double got = -1, expected = 0;
+  TdTensor sum = { &got, &scalar, 1, TD_F64 };
+
+  for (int i = 0; i < ARRAYS; i++)
+    {
+      for (int j = 0; j < 5; j++)
+        {
+          numbers[i][j] = (float)(i + j);
+          expected += (double)((i + j) * (i + j));
+        }
+      x[i] = (TdTensor){ numbers[i], &shape, 5, TD_F32 };
+    }
+  assert_int_equal (td_cuda_sum_squares (rig_launcher (), x, ARRAYS, &sum), TD_OK);
+  assert_true (got == expected);
+  assert_int_equal (td_cuda_sum_squares (rig_launcher (), x, 0, &sum), TD_OK);
+  assert_true (got == 0);
 }
 
 typedef struct
@@ -305,7 +389,7 @@ kernels__of_these_families_have_all_run (void **state)
 {
   static const char *const words[]
       = { "td_loss_", "td_right_",  "td_count_rows", "td_label_counts_end",
-          "td_lstm_", "td_update_", "td_stats" };
+          "td_lstm_", "td_update_", "td_stats",      "td_sum_squares" };
 
   rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
 }
@@ -319,6 +403,8 @@ main (void)
     cmocka_unit_test (lstm__gives_the_cpus_cells_and_gradients),
     cmocka_unit_test (update__gives_the_cpus_numbers_for_every_rule_and_type),
     cmocka_unit_test (update__takes_many_parameters_with_few_launches),
+    cmocka_unit_test (sum_squares__is_the_sum_of_what_reduce_gives),
+    cmocka_unit_test (sum_squares__takes_any_number_of_arrays),
     cmocka_unit_test (stats__counts_and_moments_are_the_cpus),
     cmocka_unit_test (cross_entropy__of_nan_and_infinities_is_of_the_cpus_kind),
     cmocka_unit_test (kernels__of_these_families_have_all_run),
