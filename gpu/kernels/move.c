@@ -14,7 +14,7 @@
 
 enum
 {
-  TILE = 32,                 /* rows and columns of a transposed tile, as in move.cu */
+  TILE = 64,                 /* rows and columns of a transposed tile, as in move.cu */
   MIN_TILED = 4,             /* shorter rows or columns are copied without tiles */
   SCATTER_Y = 4,             /* at most so many blocks share the columns of one row */
   FEW_INDICES = 8 * TD_BLOCK /* as many as one block checks by itself */

@@ -52,12 +52,20 @@ add_walk (const TdWalkParams &a)
 
 enum
 {
-  TILE = 32,
-  TILE_ROWS = TD_BLOCK / TILE /* that the block takes at once */
+  TILE = 64,
+  TILE_ROWS = TD_BLOCK / TILE, /* that the block takes at once */
+  TILE_STEPS = TILE / TILE_ROWS
+};
+
+/* A side of a tile: lines along which its numbers are neighbours. */
+struct Side
+{
+  int64_t begin, step; /* from line to line */
+  uint32_t lines, n;   /* those that there are from the tile on; numbers of a line */
 };
 
 /* Rows of the tile are neighbours on the strided side, columns on the dense one: both are read
- * and written along their own. */
+ * and written along their own.  All that a thread reads is in flight at once. */
 template <typename Unit, typename Room>
 TD_DEVICE void
 copy_tile (const TdTileParams &a, Room &room)
@@ -67,37 +75,46 @@ copy_tile (const TdTileParams &a, Room &room)
   const uint32_t column = (i - rest * a.column_tiles.value) * TILE;
   const uint32_t outer = divide (rest, a.row_tiles);
   const uint32_t row = (rest - outer * a.row_tiles.value) * TILE;
-  int64_t dense = 0, strided = 0;
+  Side dense = { row * a.dense_step + column, a.dense_step, a.rows - row, a.columns - column };
+  Side strided
+      = { column * a.strided_step + row, a.strided_step, a.columns - column, a.rows - row };
+  Unit v[TILE_STEPS];
 
   i = outer;
   for (int d = a.ndim - 1; d >= 0; d--)
     {
       rest = divide (i, a.dim[d]);
-      dense += (i - rest * a.dim[d].value) * a.dense_stride[d];
-      strided += (i - rest * a.dim[d].value) * a.strided_stride[d];
+      dense.begin += (i - rest * a.dim[d].value) * a.dense_stride[d];
+      strided.begin += (i - rest * a.dim[d].value) * a.strided_stride[d];
       i = rest;
     }
-  for (uint32_t k = y; k < TILE; k += TILE_ROWS)
-    if (a.write)
-      {
-        if (row + k < a.rows && column + x < a.columns)
-          room[k * (TILE + 1) + x]
-              = ((const Unit *)a.from)[dense + (row + k) * a.dense_step + column + x];
-      }
-    else if (column + k < a.columns && row + x < a.rows)
-      room[x * (TILE + 1) + k]
-          = ((const Unit *)a.from)[strided + (column + k) * a.strided_step + row + x];
+  const Side from = a.write ? dense : strided, to = a.write ? strided : dense;
+
+#pragma unroll
+  for (int u = 0; u < TILE_STEPS; u++)
+    {
+      const uint32_t k = y + u * TILE_ROWS;
+
+      if (k < from.lines && x < from.n)
+        v[u] = ((const Unit *)a.from)[from.begin + k * from.step + x];
+    }
+#pragma unroll
+  for (int u = 0; u < TILE_STEPS; u++)
+    {
+      const uint32_t k = y + u * TILE_ROWS;
+
+      if (k < from.lines && x < from.n)
+        room[k * (TILE + 1) + x] = v[u];
+    }
   __syncthreads ();
-  for (uint32_t k = y; k < TILE; k += TILE_ROWS)
-    if (!a.write)
-      {
-        if (row + k < a.rows && column + x < a.columns)
-          ((Unit *)a.to)[dense + (row + k) * a.dense_step + column + x]
-              = room[k * (TILE + 1) + x];
-      }
-    else if (column + k < a.columns && row + x < a.rows)
-      ((Unit *)a.to)[strided + (column + k) * a.strided_step + row + x]
-          = room[x * (TILE + 1) + k];
+#pragma unroll
+  for (int u = 0; u < TILE_STEPS; u++)
+    {
+      const uint32_t k = y + u * TILE_ROWS;
+
+      if (k < to.lines && x < to.n)
+        ((Unit *)a.to)[to.begin + k * to.step + x] = room[x * (TILE + 1) + k];
+    }
 }
 
 TD_DEVICE bool

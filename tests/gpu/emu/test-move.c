@@ -104,9 +104,10 @@ strided__reads_and_writes_any_walk_of_any_type (void **state)
 static void
 strided__transposes_by_tiles_both_ways (void **state)
 {
-  static const int64_t sizes[][3] = { { 1, 33, 65 }, { 3, 4, 129 }, { 2, 100, 32 } };
+  static const int64_t sizes[][3]
+      = { { 1, 33, 65 }, { 3, 4, 129 }, { 2, 100, 32 }, { 2, 64, 128 } };
 
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 4; i++)
     for (int d = 0; d < 8; d++)
       for (int read = 0; read < 2; read++)
         {
