@@ -331,7 +331,8 @@ td_cuda_scatter_rows_add (TdCudaLauncher *l, const TdTensor *index, const TdTens
                      .to = gw->data,
                      .n = index->size,
                      .index_dtype = (int)index->dtype };
-  int64_t y_blocks;
+  int64_t y_blocks, pack;
+  size_t bytes;
   TdStatus status = TD_OK;
 
   if (!is_index (index) || gw->dtype != gy->dtype || scatters[gw->dtype].name == NULL)
@@ -340,9 +341,10 @@ td_cuda_scatter_rows_add (TdCudaLauncher *l, const TdTensor *index, const TdTens
     return TD_OK;
   a.columns = gy->size / index->size;
   a.rows = gw->size / a.columns;
-  a.packs = half && a.columns % TD_PACK == 0 && td__aligned (a.from, 2 * TD_PACK)
-            && td__aligned (a.to, 2 * TD_PACK);
-  y_blocks = (a.columns / (a.packs ? TD_PACK : 1) + TD_BLOCK - 1) / TD_BLOCK;
+  pack = half ? TD_PACK : TD_WIDE_BYTES / (int64_t)td__bytes_of (gw->dtype);
+  bytes = (size_t)pack * td__bytes_of (gw->dtype);
+  a.packs = a.columns % pack == 0 && td__aligned (a.from, bytes) && td__aligned (a.to, bytes);
+  y_blocks = (a.columns / (a.packs ? pack : 1) + TD_BLOCK - 1) / TD_BLOCK;
   y_blocks = y_blocks < SCATTER_Y ? y_blocks : SCATTER_Y;
   if (half)
     status = take_sums (l, &a, y_blocks);

@@ -243,8 +243,15 @@ TYPED_MOVES (uint32_t, 4)
 TYPED_MOVES (uint64_t, 8)
 
 /* gw[index[i]] += gy[i], in the order of i: a block owns some rows of gw, looks through all
- * indices, a batch of TD_BLOCK at a time, and adds what is its own.  Blocks in y share out the
- * columns. */
+ * indices, a batch at a time, and adds what is its own.  Blocks in y share out the columns. */
+enum
+{
+  EACH = 8, /* indices of a batch that a thread looks at, TD_BLOCK apart */
+  BATCH = EACH * TD_BLOCK,
+  HITS = EACH * TD_BLOCK / TD_WARP /* words of lanes that have one of ours: [of each][warp] */
+};
+static_assert (HITS == 2 * TD_WARP, "two of a lane");
+
 struct Share
 {
   int64_t first, end; /* rows */
@@ -259,55 +266,110 @@ struct Share
   }
 };
 
-/* Leave which of a batch are the block's, in their order, and return how many. */
-template <typename Room>
+/* The sum over the lanes up to this one. */
 TD_DEVICE int
-own_of_batch (const TdRowsParams &a, const Share &share, int64_t begin, Room &mine,
-              Room &counts)
+sum_up_to (int v)
+{
+  const int lane = threadIdx.x % TD_WARP;
+
+  for (int k = 1; k < TD_WARP; k *= 2)
+    {
+      const int other = __shfl_up_sync (TD_ALL_LANES, v, k);
+
+      v += lane >= k ? other : 0;
+    }
+  return v;
+}
+
+/* Leave which of a batch are the block's, in their order, and return how many. */
+template <typename Room, typename Hits>
+TD_DEVICE int
+own_of_batch (const TdRowsParams &a, const Share &share, int64_t begin, Room &mine, Hits &hits)
 {
   const unsigned lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
-  const int64_t i = begin + threadIdx.x;
-  const int64_t row = i < a.n ? integer_at (a.index, a.index_dtype, i) : -1;
-  const bool hit = row >= share.first && row < share.end;
-  const uint32_t hits = __ballot_sync (TD_ALL_LANES, hit);
-  int before = 0, all = 0;
+  int first, second, before[2], all;
 
-  if (lane == 0)
-    counts[warp] = __popc (hits);
-  __syncthreads ();
-  for (unsigned k = 0; k < TD_BLOCK / TD_WARP; k++)
+#pragma unroll
+  for (int u = 0; u < EACH; u++)
     {
-      before += k < warp ? counts[k] : 0;
-      all += counts[k];
+      const int64_t i = begin + u * TD_BLOCK + threadIdx.x;
+      const int64_t row = i < a.n ? integer_at (a.index, a.index_dtype, i) : -1;
+
+      const uint32_t here = __ballot_sync (TD_ALL_LANES, row >= share.first && row < share.end);
+
+      if (lane == 0)
+        hits[u * (TD_BLOCK / TD_WARP) + warp] = here;
     }
-  if (hit)
-    mine[before + __popc (hits & ((1u << lane) - 1))] = threadIdx.x;
+  __syncthreads ();
+  first = __popc (hits[lane]);
+  second = __popc (hits[TD_WARP + lane]);
+  before[0] = sum_up_to (first);
+  before[1] = sum_up_to (second) + __shfl_sync (TD_ALL_LANES, before[0], TD_WARP - 1);
+  all = __shfl_sync (TD_ALL_LANES, before[1], TD_WARP - 1);
+  before[0] -= first;
+  before[1] -= second;
+#pragma unroll
+  for (int u = 0; u < EACH; u++)
+    {
+      const int at = u * (TD_BLOCK / TD_WARP) + warp;
+      const uint32_t here = hits[at];
+      const int place = __shfl_sync (TD_ALL_LANES, before[u / (EACH / 2)], at % TD_WARP);
+
+      if (here >> lane & 1)
+        mine[place + __popc (here & ((1u << lane) - 1))]
+            = (uint16_t)(u * TD_BLOCK + threadIdx.x);
+    }
   __syncthreads ();
   return all;
 }
 
-template <typename T, typename Room>
+template <typename T, int V>
 TD_DEVICE void
-scatter (const TdRowsParams &a, Room &mine, Room &counts)
+add_pack (Pack<T, V> &sum, const Pack<T, V> &v)
 {
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    sum.v[k] = sum_of_two (sum.v[k], v.v[k]);
+}
+
+/* Two rows at a time, so that one is on its way while the other is waited for. */
+template <typename T, int V, typename Room, typename Hits>
+TD_DEVICE void
+scatter (const TdRowsParams &a, Room &mine, Hits &hits)
+{
+  typedef Pack<T, V> P;
+  const int64_t c0 = (blockIdx.y * TD_BLOCK + threadIdx.x) * (int64_t)V;
+  const int64_t step = gridDim.y * (int64_t)TD_BLOCK * V;
   Share share;
 
   share.open (a);
-  for (int64_t begin = 0; begin < a.n; begin += TD_BLOCK)
+  for (int64_t begin = 0; begin < a.n; begin += BATCH)
     {
-      const int all = own_of_batch (a, share, begin, mine, counts);
+      const int all = own_of_batch (a, share, begin, mine, hits);
 
-      for (int k = 0; k < all; k++)
+      for (int k = 0; k < all; k += 2)
         {
-          const int64_t from = begin + mine[k];
+          const bool both = k + 1 < all;
+          const int64_t from = begin + mine[k], next = both ? begin + mine[k + 1] : from;
           const int64_t to = integer_at (a.index, a.index_dtype, from);
+          const int64_t next_to = integer_at (a.index, a.index_dtype, next);
 
-          for (int64_t c = blockIdx.y * TD_BLOCK + threadIdx.x; c < a.columns;
-               c += gridDim.y * TD_BLOCK)
+          for (int64_t c = c0; c < a.columns; c += step)
             {
-              T *place = (T *)a.to + to * a.columns + c;
+              P *place = (P *)((T *)a.to + to * a.columns + c);
+              P *other = (P *)((T *)a.to + next_to * a.columns + c);
+              const P v = *(const P *)((const T *)a.from + from * a.columns + c);
+              const P w = *(const P *)((const T *)a.from + next * a.columns + c);
+              P sum = *place, other_sum = *other;
 
-              *place = sum_of_two (*place, ((const T *)a.from)[from * a.columns + c]);
+              add_pack (sum, v);
+              if (both && next_to == to)
+                add_pack (sum, w);
+              *place = sum;
+              if (next_to == to)
+                continue;
+              add_pack (other_sum, w);
+              *other = other_sum;
             }
         }
       __syncthreads ();
@@ -355,9 +417,9 @@ round_sum (const TdRowsParams &a, int64_t row, int64_t sum, int64_t c)
 }
 
 /* A thread's columns are its own throughout: it reads of a.sums what it has written itself. */
-template <typename S, int V, typename Room>
+template <typename S, int V, typename Room, typename Hits>
 TD_DEVICE void
-scatter_halves (const TdRowsParams &a, Room &mine, Room &counts)
+scatter_halves (const TdRowsParams &a, Room &mine, Hits &hits)
 {
   int32_t *first_of = a.first_of + (int64_t)blockIdx.y * a.rows;
   const int64_t c0 = (blockIdx.y * TD_BLOCK + threadIdx.x) * (int64_t)V;
@@ -368,9 +430,9 @@ scatter_halves (const TdRowsParams &a, Room &mine, Room &counts)
   for (int64_t row = share.first + threadIdx.x; row < share.end; row += TD_BLOCK)
     first_of[row] = -1;
   __syncthreads ();
-  for (int64_t begin = 0; begin < a.n; begin += TD_BLOCK)
+  for (int64_t begin = 0; begin < a.n; begin += BATCH)
     {
-      const int all = own_of_batch (a, share, begin, mine, counts);
+      const int all = own_of_batch (a, share, begin, mine, hits);
 
       /* The first of each row, by one thread, before any is added. */
       if (threadIdx.x == 0)
@@ -409,21 +471,24 @@ scatter_halves (const TdRowsParams &a, Room &mine, Room &counts)
 #define SCATTER(S, name)                                                                       \
   TD_KERNEL (td_scatter_##name, TdRowsParams)                                                  \
   {                                                                                            \
-    TD_SHARED (int, mine, TD_BLOCK);                                                           \
-    TD_SHARED (int, counts, TD_BLOCK);                                                         \
+    TD_SHARED (uint16_t, mine, BATCH);                                                         \
+    TD_SHARED (uint32_t, hits, HITS);                                                          \
                                                                                                \
-    scatter<S> (a, mine, counts);                                                              \
+    if (a.packs)                                                                               \
+      scatter<S, Wide<S>::AT_ONCE> (a, mine, hits);                                            \
+    else                                                                                       \
+      scatter<S, 1> (a, mine, hits);                                                           \
   }
 #define SCATTER_HALVES(S, name)                                                                \
   TD_KERNEL (td_scatter_##name, TdRowsParams)                                                  \
   {                                                                                            \
-    TD_SHARED (int, mine, TD_BLOCK);                                                           \
-    TD_SHARED (int, counts, TD_BLOCK);                                                         \
+    TD_SHARED (uint16_t, mine, BATCH);                                                         \
+    TD_SHARED (uint32_t, hits, HITS);                                                          \
                                                                                                \
     if (a.packs)                                                                               \
-      scatter_halves<S, TD_PACK> (a, mine, counts);                                            \
+      scatter_halves<S, TD_PACK> (a, mine, hits);                                              \
     else                                                                                       \
-      scatter_halves<S, 1> (a, mine, counts);                                                  \
+      scatter_halves<S, 1> (a, mine, hits);                                                    \
   }
 ADDS (float, f32)
 ADDS (double, f64)

@@ -177,14 +177,14 @@ call_scatter (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *cont
 }
 
 static const int64_t tables[][3] /* rows, columns, indices */
-    = { { 5, 1, 9 },     { 40, 16, 300 }, { 7, 300, 33 },
-        { 3000, 3, 40 }, { 1, 5, 700 },   { 12, 8, 0 } };
+    = { { 5, 1, 9 },   { 40, 16, 300 }, { 7, 300, 33 }, { 3000, 3, 40 },
+        { 1, 5, 700 }, { 12, 8, 0 },    { 9, 4, 5000 }, { 40, 12, 2500 } };
 static const TdDtype indices[] = { TD_I32, TD_I64, TD_U8, TD_F32 };
 
 static void
 gather__takes_the_rows_of_every_type (void **state)
 {
-  for (int t = 0; t < 6; t++)
+  for (int t = 0; t < (int)(sizeof tables / sizeof tables[0]); t++)
     for (int d = 0; d < 8; d++)
       {
         const int64_t rows = tables[t][0], n = tables[t][2];
@@ -204,7 +204,7 @@ gather__takes_the_rows_of_every_type (void **state)
 static void
 scatter__adds_rows_in_the_order_of_the_indices (void **state)
 {
-  for (int t = 0; t < 6; t++)
+  for (int t = 0; t < (int)(sizeof tables / sizeof tables[0]); t++)
     for (int d = 0; d < 8; d++)
       {
         const int64_t rows = tables[t][0];
