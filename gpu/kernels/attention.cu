@@ -76,7 +76,8 @@ add_product (double a, double b, double c)
   return fma (a, b, c);
 }
 
-/* e^x for x <= 0, to 2 units in the last place. */
+/* e^x for x <= 0, to 2 units in the last place, and as many more as x log2 e loses: |x| / 2^24
+ * of it.  Large weights lose none. */
 TD_DEVICE float
 exp_of (float x)
 {

@@ -86,7 +86,11 @@ template <> struct Number<td_bf16>
   {
     td_bf16 h;
 
+#if defined(__CUDACC__)
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h.bits) : "f"(v));
+#else
     h.bits = td_bf16_of_float (v);
+#endif
     return h;
   }
 };

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "count.cuh"
+#include "softmax.cuh"
 
 /* Where line `line` begins. */
 TD_DEVICE int64_t
@@ -364,110 +365,19 @@ exp_of (double x)
   return td_exp_f64 (x);
 }
 
-TD_DEVICE float
-log_of (float x)
-{
-  return td_log_f32 (x);
-}
-
-TD_DEVICE double
-log_of (double x)
-{
-  return td_log_f64 (x);
-}
-
-/* V neighbours of a line; those of one that does not lie side by side are taken one by one. */
-template <typename S, int V>
-TD_DEVICE Pack<S, V>
-load_of_line (const TdAxisParams &a, const S *x, int64_t i)
-{
-  return *(const Pack<S, V> *)(x + i * (V > 1 ? 1 : a.inner));
-}
-
-template <typename S, int V>
-TD_DEVICE void
-put_of_line (const TdAxisParams &a, S *y, int64_t i, const Pack<S, V> &pack)
-{
-  *(Pack<S, V> *)(y + i * (V > 1 ? 1 : a.inner)) = pack;
-}
-
-template <typename T, int V>
-TD_DEVICE T
-largest_of_pack (const T (&v)[V], T top)
-{
-#pragma unroll
-  for (int j = 0; j < V; j++)
-    top = v[j] > top ? v[j] : top;
-  return top;
-}
-
-template <typename S, int V>
-TD_DEVICE void
-load_numbers (const TdAxisParams &a, const S *x, int64_t i, typename Number<S>::T (&v)[V])
-{
-  const Pack<S, V> pack = load_of_line<S, V> (a, x, i);
-
-#pragma unroll
-  for (int j = 0; j < V; j++)
-    v[j] = Number<S>::load (pack.v[j]);
-}
-
-/* A line that its threads keep.  The sum is carried in double, so that neither the width of
- * what is read nor the type shows in it. */
+/* A line that its threads keep. */
 template <typename S, int V, typename Room, typename Sums, typename C>
 TD_DEVICE void
-softmax_kept (const TdAxisParams &a, int64_t line, Room &room, Sums &sums, C &counter)
+softmax_line (const TdAxisParams &a, int64_t line, Room &room, Sums &sums, C &counter)
 {
-  typedef Number<S> N;
-  typedef typename N::T T;
-  const int lane = threadIdx.x % a.lanes, step = a.lanes * V;
-  const bool logs = a.kind == TD_LOG_SOFTMAX;
-  const int64_t at = line < a.lines ? line_at (a, line) : 0;
-  const int n = line < a.lines ? (int)a.n : 0;
-  T top = -(T)INFINITY, kept[Held<S, V>::N / V][V], last;
-  double sum = 0;
+  const bool mine = line < a.lines;
+  const int64_t at = mine ? line_at (a, line) : 0;
 
-#pragma unroll
-  for (int k = 0; k < Held<S, V>::N / V; k++)
-    if (lane * V + k * step < n)
-      load_numbers<S, V> (a, (const S *)a.x + at, lane * V + k * step, kept[k]);
-#pragma unroll
-  for (int k = 0; k < Held<S, V>::N / V; k++)
-    if (lane * V + k * step < n)
-      top = largest_of_pack<T, V> (kept[k], top);
-  top = largest_of_group (top, a.lanes, room);
-#pragma unroll
-  for (int k = 0; k < Held<S, V>::N / V; k++)
-    if (lane * V + k * step < n)
-      {
-#pragma unroll
-        for (int j = 0; j < V; j++)
-          {
-            const T e = exp_of (kept[k][j] - top);
-
-            sum += (double)e;
-            kept[k][j] = logs ? kept[k][j] - top : e;
-          }
-      }
-  last = (T)sum_of_group (sum, a.lanes, sums);
-  last = logs ? log_of (last) : last;
-#pragma unroll
-  for (int k = 0; k < Held<S, V>::N / V; k++)
-    if (lane * V + k * step < n)
-      {
-        Pack<S, V> pack;
-
-#pragma unroll
-        for (int j = 0; j < V; j++)
-          {
-            pack.v[j] = N::store (logs ? kept[k][j] - last : kept[k][j] / last);
-            counter.see (N::load (pack.v[j]));
-          }
-        put_of_line<S, V> (a, (S *)a.y + at, lane * V + k * step, pack);
-      }
+  softmax_kept<S, V> ((const S *)a.x + at, (S *)a.y + at, mine ? (int)a.n : 0, a.inner, a.lanes,
+                      a.kind == TD_LOG_SOFTMAX, room, sums, counter);
 }
 
-/* One that is too long for that is read three times. */
+/* A line that is too long to be kept is read three times. */
 template <typename S, int V, typename Room, typename Sums, typename C>
 TD_DEVICE void
 softmax_read (const TdAxisParams &a, int64_t line, Room &room, Sums &sums, C &counter)
@@ -483,31 +393,31 @@ softmax_read (const TdAxisParams &a, int64_t line, Room &room, Sums &sums, C &co
 
   for (int64_t i = first; i < n; i += step)
     {
-      load_numbers<S, V> (a, x, i, v);
+      load_numbers<S, V> (x, i, a.inner, v);
       top = largest_of_pack<T, V> (v, top);
     }
   top = largest_of_group (top, a.lanes, room);
   for (int64_t i = first; i < n; i += step)
     {
-      load_numbers<S, V> (a, x, i, v);
+      load_numbers<S, V> (x, i, a.inner, v);
 #pragma unroll
       for (int j = 0; j < V; j++)
-        sum += (double)exp_of (v[j] - top);
+        sum += (double)exp_of_share (v[j] - top);
     }
   last = (T)sum_of_group (sum, a.lanes, sums);
-  last = logs ? log_of (last) : last;
+  last = logs ? log_of (last) : 1 / last;
   for (int64_t i = first; i < n; i += step)
     {
       Pack<S, V> pack;
 
-      load_numbers<S, V> (a, x, i, v);
+      load_numbers<S, V> (x, i, a.inner, v);
 #pragma unroll
       for (int j = 0; j < V; j++)
         {
-          pack.v[j] = N::store (logs ? v[j] - top - last : exp_of (v[j] - top) / last);
+          pack.v[j] = N::store (logs ? v[j] - top - last : exp_of_share (v[j] - top) * last);
           counter.see (N::load (pack.v[j]));
         }
-      put_of_line<S, V> (a, (S *)a.y + at, i, pack);
+      put_of_line<S, V> ((S *)a.y + at, i, a.inner, pack);
     }
 }
 
@@ -564,8 +474,8 @@ softmax_grad_line (const TdAxisParams &a, int64_t line, Sums &sums, C &counter)
       for (int k = 0; k < Held<S, V>::N / V; k++)
         if (first + k * step < n)
           {
-            kept_y[k] = load_of_line<S, V> (a, y, first + k * step);
-            kept_gy[k] = load_of_line<S, V> (a, gy, first + k * step);
+            kept_y[k] = load_of_line<S, V> (y, first + k * step, a.inner);
+            kept_gy[k] = load_of_line<S, V> (gy, first + k * step, a.inner);
           }
 #pragma unroll
       for (int k = 0; k < Held<S, V>::N / V; k++)
@@ -574,21 +484,22 @@ softmax_grad_line (const TdAxisParams &a, int64_t line, Sums &sums, C &counter)
     }
   else
     for (int64_t i = first; i < n; i += step)
-      sum += grad_sum<S, V> (logs, load_of_line<S, V> (a, y, i), load_of_line<S, V> (a, gy, i));
+      sum += grad_sum<S, V> (logs, load_of_line<S, V> (y, i, a.inner),
+                             load_of_line<S, V> (gy, i, a.inner));
   total = (T)sum_of_group (sum, a.lanes, sums);
   if (KEEP)
     {
 #pragma unroll
       for (int k = 0; k < Held<S, V>::N / V; k++)
         if (first + k * step < n)
-          put_of_line<S, V> (a, gx, first + k * step,
+          put_of_line<S, V> (gx, first + k * step, a.inner,
                              grad_pack<S, V> (logs, kept_y[k], kept_gy[k], total, counter));
     }
   else
     for (int64_t i = first; i < n; i += step)
-      put_of_line<S, V> (a, gx, i,
-                         grad_pack<S, V> (logs, load_of_line<S, V> (a, y, i),
-                                          load_of_line<S, V> (a, gy, i), total, counter));
+      put_of_line<S, V> (gx, i, a.inner,
+                         grad_pack<S, V> (logs, load_of_line<S, V> (y, i, a.inner),
+                                          load_of_line<S, V> (gy, i, a.inner), total, counter));
 }
 
 /* A group of lanes for each line; whether lines are kept and how wide they are read is the same
@@ -610,11 +521,11 @@ softmax_grad_line (const TdAxisParams &a, int64_t line, Sums &sums, C &counter)
                      * (a.packs ? (int)Held<S, Wide<S>::AT_ONCE>::N : (int)Held<S, 1>::N);     \
                                                                                                \
     if (a.packs && keep)                                                                       \
-      EACH_LINE ((softmax_kept<S, Wide<S>::AT_ONCE> (a, first + mine, room, sums, counter)));  \
+      EACH_LINE ((softmax_line<S, Wide<S>::AT_ONCE> (a, first + mine, room, sums, counter)));  \
     else if (a.packs)                                                                          \
       EACH_LINE ((softmax_read<S, Wide<S>::AT_ONCE> (a, first + mine, room, sums, counter)));  \
     else if (keep)                                                                             \
-      EACH_LINE ((softmax_kept<S, 1> (a, first + mine, room, sums, counter)));                 \
+      EACH_LINE ((softmax_line<S, 1> (a, first + mine, room, sums, counter)));                 \
     else                                                                                       \
       EACH_LINE ((softmax_read<S, 1> (a, first + mine, room, sums, counter)));                 \
     TD_COUNTER_LEAVE (a.counts);                                                               \

@@ -123,7 +123,13 @@ td_cuda_cross_entropy (TdCudaLauncher *l, int kind, const int64_t *params, const
       a.n_labels = in[n_fixed[kind]].size;
     }
   if (kind == TD_CROSS_ENTROPY)
-    a.y = out[1].data;
+    {
+      a.y = out[1].data;
+      a.wide = a.rest == 1 && td__rows_aligned (a.x, a.c, dtype)
+               && td__rows_aligned (a.y, a.c, dtype);
+      if (a.wide)
+        a.lanes = td__wide_lanes (a.c, TD_WIDE_BYTES / (int64_t)td__bytes_of (dtype));
+    }
   else if (grad)
     {
       a.g = in[2].data;

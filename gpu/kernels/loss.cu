@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "count.cuh"
+#include "softmax.cuh"
 
 /* One that is none of the labels, which a check reports, is ignored.  Accuracy only compares.
  */
@@ -20,18 +21,6 @@ row_at (const TdCrossEntropyParams &a, int64_t row)
   return row / a.rest * a.rest * a.c + row % a.rest;
 }
 
-TD_DEVICE float
-exp_of (float x)
-{
-  return td_exp_f32 (x);
-}
-
-TD_DEVICE double
-exp_of (double x)
-{
-  return exp (x);
-}
-
 template <typename S>
 TD_DEVICE double
 weight_of (const TdCrossEntropyParams &a, int64_t label)
@@ -39,31 +28,34 @@ weight_of (const TdCrossEntropyParams &a, int64_t label)
   return a.weight != nullptr ? (double)Number<S>::load (((const S *)a.weight)[label]) : 1;
 }
 
-/* What one row adds to the block's totals. */
+/* What a thread's rows add to the block's totals. */
 struct Totals
 {
   double loss;
-  int64_t counted, right;
+  int32_t counted, right;
 };
 
-/* The largest so far, and the sum of exp (x - largest). */
-template <typename T> struct SoftSum
+/* The same so far. */
+template <typename T> struct SoftSumSoFar : SoftSum<T>
 {
-  T top, sum;
+  TD_MEMBER
+  SoftSumSoFar () : SoftSum<T>{ -(T)INFINITY, 0 }
+  {
+  }
 
   TD_MEMBER T
   share (T v) const
   {
-    return v == -(T)INFINITY ? (T)0 : exp_of (v - top);
+    return v == -(T)INFINITY ? (T)0 : exp_of_share (v - this->top);
   }
 
   TD_MEMBER void
   raise (T new_top)
   {
-    if (new_top > top)
+    if (new_top > this->top)
       {
-        sum *= exp_of (top - new_top);
-        top = new_top;
+        this->sum *= exp_of_share (this->top - new_top);
+        this->top = new_top;
       }
   }
 };
@@ -83,18 +75,18 @@ put_of_row (const TdCrossEntropyParams &a, S *y, int64_t k, const Pack<S, W> &pa
   *(Pack<S, W> *)(y + k * a.rest) = pack;
 }
 
-/* The sum of a row in one pass, then its softmax. */
+/* The sum of a row that is too long to be kept in one pass, then its softmax. */
 template <typename S, int V, typename Room, typename C>
 TD_DEVICE SoftSum<typename Number<S>::T>
-softmax_row (const TdCrossEntropyParams &a, int64_t at, int64_t c, Room &room, C &counter)
+softmax_read (const TdCrossEntropyParams &a, int64_t at, int64_t c, Room &room, C &counter)
 {
   typedef Number<S> N;
   typedef typename N::T T;
   const int lane = threadIdx.x % a.lanes;
   const S *x = (const S *)a.x + at;
   S *y = (S *)a.y + at;
-  SoftSum<T> s = { -(T)INFINITY, 0 };
-  T top;
+  SoftSumSoFar<T> s;
+  T top, over;
 
   each_of_row<V> (at, c, lane, a.lanes, [&] (int64_t k, auto width) {
     constexpr int W = decltype (width)::V;
@@ -112,6 +104,7 @@ softmax_row (const TdCrossEntropyParams &a, int64_t at, int64_t c, Room &room, C
   top = largest_of_group (s.top, a.lanes, room);
   s.raise (top);
   s.sum = sum_of_group (s.sum, a.lanes, room);
+  over = 1 / s.sum;
   each_of_row<V> (at, c, lane, a.lanes, [&] (int64_t k, auto width) {
     constexpr int W = decltype (width)::V;
     Pack<S, W> pack = load_of_row<S, W> (a, x, k);
@@ -119,7 +112,7 @@ softmax_row (const TdCrossEntropyParams &a, int64_t at, int64_t c, Room &room, C
 #pragma unroll
     for (int i = 0; i < W; i++)
       {
-        pack.v[i] = N::store (exp_of (N::load (pack.v[i]) - s.top) / s.sum);
+        pack.v[i] = N::store (exp_of_share (N::load (pack.v[i]) - s.top) * over);
         counter.see (N::load (pack.v[i]));
       }
     put_of_row<S, W> (a, y, k, pack);
@@ -127,21 +120,35 @@ softmax_row (const TdCrossEntropyParams &a, int64_t at, int64_t c, Room &room, C
   return s;
 }
 
-template <typename S, typename Room, typename C>
+/* How rows are read: V at once, and kept or not. */
+template <typename S, int V, bool KEEP, typename Room, typename Sums, typename C>
+TD_DEVICE SoftSum<typename Number<S>::T>
+softmax_row (const TdCrossEntropyParams &a, int64_t at, int64_t c, Room &room, Sums &sums,
+             C &counter)
+{
+  if constexpr (KEEP)
+    return softmax_kept<S, V> ((const S *)a.x + at, (S *)a.y + at, (int)c, a.rest, a.lanes,
+                               false, room, sums, counter);
+  else
+    return softmax_read<S, V> (a, at, c, room, counter);
+}
+
+template <typename S, int V, bool KEEP, typename Room, typename Sums, typename C>
 TD_DEVICE void
-loss_row (const TdCrossEntropyParams &a, int64_t row, Totals &totals, Room &room, C &counter)
+loss_row (const TdCrossEntropyParams &a, int64_t row, Totals &totals, Room &room, Sums &sums,
+          C &counter)
 {
   typedef Number<S> N;
   typedef typename N::T T;
   const bool valid = row < a.rows;
   const int64_t at = valid ? row_at (a, row) : 0, c = valid ? a.c : 0;
-  const int64_t label = valid ? label_at (a, row) : a.ignore;
-  const SoftSum<T> s = a.packs ? softmax_row<S, Packed<S>::V> (a, at, c, room, counter)
-                               : softmax_row<S, 1> (a, at, c, room, counter);
+  const SoftSum<T> s = softmax_row<S, V, KEEP> (a, at, c, room, sums, counter);
   double loss = 0;
+  int64_t label;
 
   if (threadIdx.x % a.lanes != 0 || !valid)
     return;
+  label = label_at (a, row);
   if (label != a.ignore)
     loss = (log ((double)s.sum)
             - (double)(N::load (((const S *)a.x)[at + label * a.rest]) - s.top))
@@ -233,8 +240,8 @@ TD_DEVICE void
 put_totals (const TdCrossEntropyParams &a, const Totals &totals, Room &room, Counts &counts)
 {
   const double loss = sum_of_group (totals.loss, TD_BLOCK, room);
-  const int64_t counted = sum_of_group (totals.counted, TD_BLOCK, counts);
-  const int64_t right = sum_of_group (totals.right, TD_BLOCK, counts);
+  const int64_t counted = sum_of_group ((int64_t)totals.counted, TD_BLOCK, counts);
+  const int64_t right = sum_of_group ((int64_t)totals.right, TD_BLOCK, counts);
 
   if (threadIdx.x == 0)
     {
@@ -288,6 +295,12 @@ grad_row (const TdCrossEntropyParams &a, int64_t row, C &counter)
   });
 }
 
+/* A group of lanes for each row; how rows are read is the same for all of them. */
+#define EACH_LOSS(S, V, KEEP)                                                                  \
+  for (int64_t first = (int64_t)blockIdx.x * groups; first < a.rows;                           \
+       first += (int64_t)gridDim.x * groups)                                                   \
+  loss_row<S, V, KEEP> (a, first + threadIdx.x / a.lanes, totals, room, losses, counter)
+
 /* What writes an array of x's size. */
 #define WRITERS(S, name)                                                                       \
   TD_STATS_KERNEL (loss_##name, TdCrossEntropyParams)                                          \
@@ -299,9 +312,14 @@ grad_row (const TdCrossEntropyParams &a, int64_t row, C &counter)
     const int groups = TD_BLOCK / a.lanes;                                                     \
     Totals totals = { 0, 0, 0 };                                                               \
                                                                                                \
-    for (int64_t first = (int64_t)blockIdx.x * groups; first < a.rows;                         \
-         first += (int64_t)gridDim.x * groups)                                                 \
-      loss_row<S> (a, first + threadIdx.x / a.lanes, totals, room, counter);                   \
+    if (a.wide && a.c <= (int64_t)a.lanes * Held<S, Wide<S>::AT_ONCE>::N)                      \
+      EACH_LOSS (S, Wide<S>::AT_ONCE, true);                                                   \
+    else if (!a.wide && a.c <= (int64_t)a.lanes * Held<S, 1>::N)                               \
+      EACH_LOSS (S, 1, true);                                                                  \
+    else if (a.packs)                                                                          \
+      EACH_LOSS (S, Packed<S>::V, false);                                                      \
+    else                                                                                       \
+      EACH_LOSS (S, 1, false);                                                                 \
     put_totals (a, totals, losses, counts);                                                    \
     TD_COUNTER_LEAVE (a.parts);                                                                \
   }                                                                                            \

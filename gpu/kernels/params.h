@@ -136,6 +136,7 @@ typedef struct TdCrossEntropyParams
   double *right, *chosen, *labelled;
   int t_dtype, kind, each, normalize, n_totals, lanes;
   int packs; /* rows lie side by side: TD_PACK numbers, of a gradient 16 bytes, at once */
+  int wide;  /* of a loss: all rows are aligned, and taken 16 bytes at once if they are kept */
   TdCudaStats *parts; /* of y, of each block */
 } TdCrossEntropyParams;
 

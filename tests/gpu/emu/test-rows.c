@@ -35,8 +35,12 @@ call_loss (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context
 }
 
 static const int64_t losses[][3] /* n, c, rest */
-    = { { 7, 10, 1 }, { 300, 3, 1 }, { 1, 1, 1 },   { 5, 70, 1 },
-        { 3, 4, 50 }, { 0, 5, 1 },   { 2, 1301, 1 } };
+    = { { 7, 10, 1 }, { 300, 3, 1 }, { 1, 1, 1 },    { 5, 70, 1 },   { 3, 4, 50 },
+        { 0, 5, 1 },  { 3, 72, 1 },  { 2, 2056, 1 }, { 1, 8320, 1 }, { 2, 1301, 1 } };
+enum
+{
+  N_LOSSES = sizeof losses / sizeof losses[0]
+};
 
 /* Ignored labels are -1, or 2 where labels have no sign; of ten and more some are none. */
 static void
@@ -73,7 +77,7 @@ cross_entropy__gives_the_cpus_losses_gradients_and_shares (void **state)
   static const TdDtype labels[] = { TD_I32, TD_I64, TD_U8 };
 
   for (int kind = 0; kind <= TD_CROSS_ENTROPY_ROWS; kind++)
-    for (int s = 0; s < 7; s++)
+    for (int s = 0; s < N_LOSSES; s++)
       for (int i = 0; i < 16; i++)
         check_loss (kind, losses[s], floats[(i / 4 + s) % 4], labels[(i + s) % 3], (i & 1) != 0,
                     (i & 2) != 0, (i & 4) != 0, 0);
