@@ -260,13 +260,16 @@ td__recorder_times_begin (TdRecorder *r)
   r->times.zeroed = 0;
 }
 
-/* The device that an event computes on; NULL: none, or one that cannot time. */
+/* The device that an event computes on; NULL: none, or one that cannot time.  What runs in a
+ * graph has not been launched when the event ends: marks around it would have nothing between
+ * them, and say that it took a microsecond. */
 static TdDevice *
 device_of (const TdEvent *e)
 {
   TdDevice *d = e->n_out > 0 ? e->out[0]->device : e->n_in > 0 ? e->in[0]->device : NULL;
 
   return d != NULL && d->ops->time_op != NULL && !(e->cls->flags & TD_OP_VIEW) && e->id != 0
+                 && !(e->flags & TD_EVENT_CAPTURED)
              ? d
              : NULL;
 }

@@ -248,8 +248,8 @@ typedef struct TdLstmParams
 
 enum
 {
-  TD_UPDATE_CHUNK = 16384, /* elements of one block */
-  TD_UPDATE_MANY = 128,    /* parameters of one launch: its struct is below 8 KiB */
+  TD_UPDATE_CHUNK = 4096, /* elements of one block: small nets wait for one block */
+  TD_UPDATE_MANY = 128,   /* parameters of one launch: its struct is below 8 KiB */
   TD_STATS_MANY = 64,
   TD_STATS_CHUNK = 16384,
   TD_STATS_UNIT = 4096 /* a block's share of an array's statistics is some of these */

@@ -279,7 +279,7 @@ nets="resnet50.bf16 gpt2.bf16 resnet50.tf32 gpt2.tf32 resnet50.bf16.static gpt2.
 small_net=
 gradients="*gradient*"
 parts="tests/gpu/parts 4"
-life="l01-resnet18:iterations=5 l02-resnet50:iterations=1 l03-gpt:iterations=5 l04-char-lstm:iterations=5
+life="l01-resnet18:iterations=5 l03-gpt:iterations=5 l04-char-lstm:iterations=5
   l05-seq2seq:iterations=5 l06-tree-lstm:iterations=5 l07-dcgan:iterations=5 l08-unet:iterations=5 l09-dqn:iterations=20
   l10-sigmoids:iterations=5 l11-experts:iterations=5 l12-many-operations:iterations=1 l13-many-iterations:iterations=200
   l14-double-backward:iterations=5 l15-vae-trainer"

@@ -487,6 +487,7 @@ record_training (const char *path, const char *level)
   driver->reset ();
   setenv ("TAPEDECK_TAPE", path, 1);
   setenv ("TAPEDECK_LEVEL", level, 1);
+  setenv ("TAPEDECK_DEVICE_TIMES", "all", 1);
   assert_int_equal (td_init (NULL, NULL), TD_OK);
   td_device_use (td_device_get ("cuda:0"));
   TD_SCOPE ("recorded")
@@ -499,7 +500,8 @@ record_training (const char *path, const char *level)
   return launches;
 }
 
-/* Of the last iteration: replayed operations, and those of them that ran in a graph. */
+/* Of the last iteration: replayed operations, and those of them that ran in a graph, none of
+ * which has a time of its own. */
 static void
 count_events (TdTapeReader *r, int *replayed, int *captured)
 {
@@ -513,6 +515,9 @@ count_events (TdTapeReader *r, int *replayed, int *captured)
       *replayed += (it->events[e].flags & TD_TAPE_EVENT_REPLAYED) != 0;
       *captured += (it->events[e].flags & TD_TAPE_EVENT_CAPTURED) != 0;
     }
+  assert_true (it->n_device_times > 0);
+  for (uint32_t k = 0; k < it->n_device_times; k++)
+    assert_int_equal (it->events[it->device_times[k].event].flags & TD_TAPE_EVENT_CAPTURED, 0);
   td_tape_iteration_free (it);
 }
 
