@@ -14,6 +14,7 @@ enum
   MAX_BATCHES = 65535, /* of a grid's second axis */
   PIECE_STEPS = 4,     /* at least, of the packs whose gradients one thread adds up */
   BLOCKS_OF_SM = 4,    /* in flight while they do */
+  ROWS_OF_BLOCK = 4,   /* at most, that it takes at a time */
   MAX_PIECES = 1024,   /* which some threads of each channel add up */
   MAX_COLUMNS = 32,    /* threads side by side along the channels, */
   FEW_ROWS = 4,        /* unless there are no more rows than this: then all of a block */
@@ -37,6 +38,10 @@ NORM_KERNELS (norm_of_sum);
 NORM_KERNELS (norm_grad_to_sum);
 NORM_KERNELS (count_norm_of_sum);
 NORM_KERNELS (count_norm_grad_to_sum);
+NORM_KERNELS (row_norm_rows_grad);
+NORM_KERNELS (norm_rows_grad_to_sum);
+NORM_KERNELS (count_row_norm_rows_grad);
+NORM_KERNELS (count_norm_rows_grad_to_sum);
 NORM_KERNELS (row_norm_sums);
 NORM_KERNELS (row_norm_end);
 
@@ -53,6 +58,50 @@ choose_width (TdRowNormParams *a, TdDtype dtype, TdDtype vectors)
              && td__rows_aligned (a->sum, a->m, dtype) && td__aligned (a->gamma, pack)
              && td__aligned (a->beta, pack);
   a->lanes = a->packs ? td__wide_lanes (a->m, wide) : td__lanes (a->m);
+}
+
+/* Add up the pieces of gamma's and beta's gradients. */
+static TdStatus
+launch_end (TdCudaLauncher *l, TdRowNormParams *a, int mixed, TdDtype dtype)
+{
+  a->columns = a->n_pieces <= FEW_PIECES ? TD_BLOCK : END_COLUMNS;
+  return td__launch (l, &row_norm_end[mixed][dtype],
+                     td__blocks (l, a->groups * a->channels, a->columns), 1, a);
+}
+
+/* Whether a block takes whole rows, and sums gradients of gamma and beta on the way: rows that
+ * give most of its threads a pack, and no thread more than two. */
+static bool
+takes_rows (const TdRowNormParams *a, TdDtype dtype)
+{
+  const int64_t pack = dtype == TD_F64 ? 2 : TD_PACK;
+
+  return a->packs && a->groups == 1 && a->rest == 1 && a->rows >= ROWS_OF_BLOCK
+         && a->m > TD_BLOCK * pack / 2 && a->m <= TD_BLOCK * pack * 2;
+}
+
+/* Gradients of all at once. */
+static TdStatus
+launch_rows_grad (TdCudaLauncher *l, TdRowNormParams *a, int mixed, TdDtype dtype,
+                  const TdTensor *gx)
+{
+  const bool joins = a->added != NULL;
+  TdCudaKernel *plain = &(joins ? norm_rows_grad_to_sum : row_norm_rows_grad)[mixed][dtype];
+  TdCudaKernel *counting
+      = &(joins ? count_norm_rows_grad_to_sum : count_row_norm_rows_grad)[mixed][dtype];
+  const int64_t some = (a->rows + ROWS_OF_BLOCK - 1) / ROWS_OF_BLOCK;
+  const int64_t most = (int64_t)l->n_sms * BLOCKS_OF_SM;
+  int64_t blocks = some < most ? some : most;
+  TdStatus status;
+
+  blocks = blocks < MAX_PIECES ? blocks : MAX_PIECES;
+  a->n_pieces = (int)blocks;
+  a->parts = l->workspace (l, (size_t)(2 * a->n_pieces * a->m) * sizeof (double));
+  if (a->parts == NULL)
+    return TD_ERR_MEMORY;
+  a->counts = td__count_lines_of_all (l, counting, gx, blocks, a->rows, a->m, TD_BLOCK);
+  status = td__launch (l, a->counts != NULL ? counting : plain, blocks, 1, a);
+  return status == TD_OK ? launch_end (l, a, mixed, dtype) : status;
 }
 
 /* Gradients of gamma and beta: pieces of the rows, then their sums. */
@@ -88,10 +137,7 @@ launch_channel_sums (TdCudaLauncher *l, TdRowNormParams *a, int mixed, TdDtype d
     return TD_ERR_MEMORY;
   status
       = td__launch (l, &row_norm_sums[mixed][dtype], td__blocks (l, tiles, 1), a->n_pieces, a);
-  if (status != TD_OK)
-    return status;
-  a->columns = a->n_pieces <= FEW_PIECES ? TD_BLOCK : END_COLUMNS;
-  return td__launch (l, &row_norm_end[mixed][dtype], td__blocks (l, all, a->columns), 1, a);
+  return status == TD_OK ? launch_end (l, a, mixed, dtype) : status;
 }
 
 /* The kernel of a normalisation, or of its gradient: one that adds an array or not (joins), and
@@ -128,13 +174,16 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
                         .rest = norm->rest,
                         .m = norm->channels * norm->rest,
                         .eps = norm->eps,
+                        .over = 1 / (double)(norm->channels * norm->rest),
                         .centred = centred };
   TdCudaKernel *counting;
   int64_t blocks;
   bool counts;
   TdStatus status;
 
-  if (a.m > INT32_MAX)
+  /* Channels, and the group of a row, are told in 32 bits. */
+  if (a.m > INT32_MAX || a.groups * a.channels > INT32_MAX
+      || (a.groups > 1 && a.rows > UINT32_MAX))
     return TD_ERR_SHAPE;
   if ((mixed && in[1].dtype != TD_F32) || (grad && dtype != TD_F64 && in[3].dtype != TD_F32))
     return TD_ERR_DTYPE;
@@ -154,6 +203,8 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
       a.spread = out[1 + centred].data;
     }
   choose_width (&a, dtype, in[1].dtype);
+  if (grad && takes_rows (&a, dtype))
+    return launch_rows_grad (l, &a, mixed, dtype, &out[0]);
   blocks = td__blocks (l, a.rows, TD_BLOCK / a.lanes);
   counting = choose_norm (true, &a, grad, mixed, dtype);
   a.counts = td__count (l, counting, &out[0], &blocks);

@@ -5,12 +5,26 @@
  * SPDX-License-Identifier: MIT */
 #include "count.cuh"
 
-/* `lanes` threads for each row of m numbers. */
-
-TD_DEVICE int64_t
-channel_of (const TdRowNormParams &a, int64_t row, uint32_t k)
+/* `lanes` threads, a power of 2, for each row of m numbers. */
+TD_DEVICE uint32_t
+lane_of (const TdRowNormParams &a)
 {
-  return row % a.groups * a.channels + divide (k, a.by_rest);
+  return threadIdx.x & (uint32_t)(a.lanes - 1);
+}
+
+/* The first channel of a row. */
+TD_DEVICE uint32_t
+channel_of (const TdRowNormParams &a, int64_t row)
+{
+  return a.groups == 1 ? 0 : (uint32_t)row % (uint32_t)a.groups * (uint32_t)a.channels;
+}
+
+/* Which channel of the row place i belongs to; packs are of rows whose channels are numbers. */
+template <int W>
+TD_DEVICE uint32_t
+channel_at (const TdRowNormParams &a, uint32_t i)
+{
+  return W > 1 ? i : divide (i, a.by_rest);
 }
 
 /* Call f (k, i) for the packs of W numbers of a row that are this lane's, the k-th of them from
@@ -19,7 +33,7 @@ template <typename S, int W, bool KEEP, typename F>
 TD_DEVICE void
 each_pack (const TdRowNormParams &a, uint32_t m, F f)
 {
-  const uint32_t first = threadIdx.x % a.lanes * W, step = (uint32_t)a.lanes * W;
+  const uint32_t first = lane_of (a) * W, step = (uint32_t)a.lanes * W;
 
   if (KEEP)
     {
@@ -99,6 +113,7 @@ norm_row (const TdRowNormParams &a, int64_t row, Room &room, C &counter, C &of_s
   Pack<S, W> x[KEEP ? Held<S, W>::N / W : 1];
   T mean = 0, s;
   double sum = 0;
+  uint32_t first;
 
   if (KEEP)
     each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
@@ -117,7 +132,7 @@ norm_row (const TdRowNormParams &a, int64_t row, Room &room, C &counter, C &of_s
         for (int j = 0; j < W; j++)
           sum += (double)N::load (x[k].v[j]);
       });
-      mean = (T)(sum_of_group (sum, a.lanes, room) / (double)a.m);
+      mean = (T)(sum_of_group (sum, a.lanes, room) * a.over);
       sum = 0;
     }
   each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
@@ -133,18 +148,19 @@ norm_row (const TdRowNormParams &a, int64_t row, Room &room, C &counter, C &of_s
       {
         const double d = (double)(N::load (x[k].v[j]) - mean);
 
-        sum += d * d;
+        sum = fma (d, d, sum);
       }
   });
-  s = (T)(1 / sqrt (sum_of_group (sum, a.lanes, room) / (double)a.m + a.eps));
-  if (row < a.rows && threadIdx.x % a.lanes == 0)
+  s = (T)(1 / sqrt (sum_of_group (sum, a.lanes, room) * a.over + a.eps));
+  if (row < a.rows && lane_of (a) == 0)
     {
       if (a.centred)
         ((T *)a.mean)[row] = mean;
       ((T *)a.spread)[row] = s;
     }
+  first = channel_of (a, row);
   each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
-    const int64_t c = channel_of (a, row, i);
+    const uint32_t c = first + channel_at<W> (a, i);
     const Pack<V, W> gamma = pack_at<W, V> (a.gamma, c);
     Pack<V, W> beta = gamma;
     Pack<S, W> y;
@@ -176,6 +192,7 @@ norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
   const bool valid = row < a.rows;
   const uint32_t m = valid ? (uint32_t)a.m : 0;
   const int64_t at = valid ? row * a.m : 0;
+  const uint32_t first = channel_of (a, row);
   const T mean = valid && a.centred ? ((const T *)a.mean_in)[row] : (T)0;
   const T s = valid ? ((const T *)a.spread_in)[row] : (T)0;
   Pack<S, W> x[KEEP ? Held<S, W>::N / W : 1], gy[KEEP ? Held<S, W>::N / W : 1];
@@ -188,7 +205,7 @@ norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
       gy[k] = pack_at<W, S> (a.gy, at + i);
     });
   each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
-    const Pack<V, W> gamma = pack_at<W, V> (a.gamma, channel_of (a, row, i));
+    const Pack<V, W> gamma = pack_at<W, V> (a.gamma, first + channel_at<W> (a, i));
 
     if (!KEEP)
       {
@@ -204,11 +221,11 @@ norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
         of_one += (double)g;
       }
   });
-  p = (T)(sum_of_group (of_h, a.lanes, room) / (double)a.m);
-  q = (T)(sum_of_group (of_one, a.lanes, room) / (double)a.m);
+  p = (T)(sum_of_group (of_h, a.lanes, room) * a.over);
+  q = (T)(sum_of_group (of_one, a.lanes, room) * a.over);
   q = a.centred ? q : (T)0;
   each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
-    const Pack<V, W> gamma = pack_at<W, V> (a.gamma, channel_of (a, row, i));
+    const Pack<V, W> gamma = pack_at<W, V> (a.gamma, first + channel_at<W> (a, i));
     Pack<S, W> gx;
 
     if (!KEEP)
@@ -399,6 +416,174 @@ add_pieces (const TdRowNormParams &a, Room &room)
     }
 }
 
+/* --- gradients of rows, of gamma and of beta together ---
+ *
+ * Where rows are about as long as a block has threads, a block takes ROWS of them at a time and
+ * each of its threads the same columns of all, so that these sums are its own; what is left is
+ * parts[block][2][channel]. */
+
+/* The sums of N numbers over all threads of the block, N a power of 2 up to a warp's lanes;
+ * `room` is not written again before the next barrier but one, or has two halves. */
+template <int N, typename Room>
+TD_DEVICE void
+sum_numbers (double (&v)[N], int half, Room &room)
+{
+  constexpr int WARPS_OF_BLOCK = TD_BLOCK / TD_WARP;
+  const int lane = threadIdx.x % TD_WARP, at = half * WARPS_OF_BLOCK * N;
+  double total = 0;
+
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    {
+      v[i] = sum_of_lanes (v[i], TD_WARP);
+      if (lane == 0)
+        room[at + threadIdx.x / TD_WARP * N + i] = v[i];
+    }
+  __syncthreads ();
+  for (int w = lane / N; w < WARPS_OF_BLOCK; w += TD_WARP / N)
+    total += room[at + w * N + lane % N];
+  for (int k = TD_WARP / 2; k >= N; k /= 2)
+    total += from_lane (total, k);
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    v[i] = __shfl_sync (TD_ALL_LANES, total, i);
+}
+
+/* PACKS packs of W numbers are a thread's share of a row. */
+template <typename S, typename V, int W, int PACKS, bool SUM, typename Room, typename C>
+TD_DEVICE void
+norm_rows_grad (const TdRowNormParams &a, Room &room, C &counter)
+{
+  typedef Number<S> N;
+  typedef Number<V> P;
+  typedef typename N::T T;
+  constexpr int ROWS = 4 / PACKS;
+  const int m = (int)a.m, first = threadIdx.x * W;
+  Pack<V, W> gamma[PACKS];
+  double ggamma[PACKS][W], gbeta[PACKS][W];
+  int half = 0;
+
+#pragma unroll
+  for (int k = 0; k < PACKS; k++)
+    {
+      const int c = first + k * TD_BLOCK * W;
+
+      gamma[k] = pack_at<W, V> (a.gamma, c < m ? c : 0);
+#pragma unroll
+      for (int j = 0; j < W; j++)
+        ggamma[k][j] = gbeta[k][j] = 0;
+    }
+  for (int64_t row = (int64_t)blockIdx.x * ROWS; row < a.rows; row += (int64_t)gridDim.x * ROWS)
+    {
+      Pack<S, W> x[ROWS][PACKS], gy[ROWS][PACKS];
+      T mean[ROWS], s[ROWS], of_h[ROWS] = {}, of_one[ROWS] = {};
+      double sums[2 * ROWS];
+
+      /* Rows and columns that are not there have no slope. */
+#pragma unroll
+      for (int r = 0; r < ROWS; r++)
+        {
+          const bool there = row + r < a.rows;
+
+          mean[r] = there && a.centred ? ((const T *)a.mean_in)[row + r] : (T)0;
+          s[r] = there ? ((const T *)a.spread_in)[row + r] : (T)0;
+#pragma unroll
+          for (int k = 0; k < PACKS; k++)
+            {
+              const int c = first + k * TD_BLOCK * W;
+
+              if (there && c < m)
+                {
+                  x[r][k] = pack_at<W, S> (a.x, (row + r) * m + c);
+                  gy[r][k] = pack_at<W, S> (a.gy, (row + r) * m + c);
+                }
+              else
+                {
+#pragma unroll
+                  for (int j = 0; j < W; j++)
+                    x[r][k].v[j] = gy[r][k].v[j] = N::store ((T)0);
+                }
+            }
+        }
+        /* A thread's few numbers of a row, and of a column, are added up as they are computed;
+         * what comes of them is carried in double. */
+#pragma unroll
+      for (int k = 0; k < PACKS; k++)
+#pragma unroll
+        for (int j = 0; j < W; j++)
+          {
+            T of_gamma = 0, of_beta = 0;
+
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+              {
+                const T slope = N::load (gy[r][k].v[j]), g = slope * P::load (gamma[k].v[j]);
+                const T h = (N::load (x[r][k].v[j]) - mean[r]) * s[r];
+
+                of_h[r] += g * h;
+                of_one[r] += g;
+                of_gamma += slope * h;
+                of_beta += slope;
+              }
+            ggamma[k][j] += (double)of_gamma;
+            gbeta[k][j] += (double)of_beta;
+          }
+#pragma unroll
+      for (int r = 0; r < ROWS; r++)
+        {
+          sums[2 * r] = (double)of_h[r];
+          sums[2 * r + 1] = (double)of_one[r];
+        }
+      sum_numbers<2 * ROWS> (sums, half, room);
+      half = 1 - half;
+#pragma unroll
+      for (int r = 0; r < ROWS; r++)
+        {
+          const T p = (T)(sums[2 * r] * a.over),
+                  q = a.centred ? (T)(sums[2 * r + 1] * a.over) : (T)0;
+
+#pragma unroll
+          for (int k = 0; k < PACKS; k++)
+            {
+              const int c = first + k * TD_BLOCK * W;
+              const int64_t at = (row + r) * m + c;
+              Pack<S, W> gx;
+
+              if (row + r >= a.rows || c >= m)
+                continue;
+#pragma unroll
+              for (int j = 0; j < W; j++)
+                {
+                  const T g = N::load (gy[r][k].v[j]) * P::load (gamma[k].v[j]);
+                  const T h = (N::load (x[r][k].v[j]) - mean[r]) * s[r];
+
+                  gx.v[j] = N::store (s[r] * (g - q - h * p));
+                }
+              if (SUM)
+                gx = sum_of_packs<S, W> (gx, pack_at<W, S> (a.added, at));
+#pragma unroll
+              for (int j = 0; j < W; j++)
+                counter.see (N::load (gx.v[j]));
+              *(Pack<S, W> *)((S *)a.y + at) = gx;
+            }
+        }
+    }
+#pragma unroll
+  for (int k = 0; k < PACKS; k++)
+#pragma unroll
+    for (int j = 0; j < W; j++)
+      {
+        const int c = first + k * TD_BLOCK * W + j;
+        double *parts = a.parts + 2 * (int64_t)blockIdx.x * m;
+
+        if (c < m)
+          {
+            parts[c] = ggamma[k][j];
+            parts[m + c] = gbeta[k][j];
+          }
+      }
+}
+
 /* A group of lanes for each row; how rows are read is the same for all of them. */
 #define EACH_ROW(call)                                                                         \
   for (int64_t first = (int64_t)blockIdx.x * groups; first < a.rows;                           \
@@ -456,6 +641,23 @@ add_pieces (const TdRowNormParams &a, Room &room)
     EACH_ROW_AS (S, V, true, norm_row_grad, counter)                                           \
     TD_COUNTER_LEAVE (a.counts);                                                               \
   }
+#define NORM_ROWS_GRAD(S, V, name, SUM)                                                        \
+  TD_STATS_KERNEL (name, TdRowNormParams)                                                      \
+  {                                                                                            \
+    TD_SHARED (double, room, 2 * 8 * TD_BLOCK / TD_WARP);                                      \
+    TD_COUNTER (Number<S>::T);                                                                 \
+    constexpr int W = sizeof (S) == 8 ? 2 : (int)TD_PACK;                                      \
+                                                                                               \
+    if (a.m <= TD_BLOCK * W)                                                                   \
+      norm_rows_grad<S, V, W, 1, SUM> (a, room, counter);                                      \
+    else                                                                                       \
+      norm_rows_grad<S, V, W, 2, SUM> (a, room, counter);                                      \
+    TD_COUNTER_LEAVE (a.counts);                                                               \
+  }
+/* Gradients of all at once. */
+#define ROW_NORM_WHOLE(S, V, name)                                                             \
+  NORM_ROWS_GRAD (S, V, row_norm_rows_grad_##name, false)                                      \
+  NORM_ROWS_GRAD (S, V, norm_rows_grad_to_sum_##name, true)
 /* What does not count. */
 #define ROW_NORM_SUMS(S, V, name)                                                              \
   TD_KERNEL (td_row_norm_sums_##name, TdRowNormParams)                                         \
@@ -476,6 +678,12 @@ ROW_NORM (td_f16, td_f16, f16)
 ROW_NORM (td_bf16, td_bf16, bf16)
 ROW_NORM (td_f16, float, f16_f32)
 ROW_NORM (td_bf16, float, bf16_f32)
+ROW_NORM_WHOLE (float, float, f32)
+ROW_NORM_WHOLE (double, double, f64)
+ROW_NORM_WHOLE (td_f16, td_f16, f16)
+ROW_NORM_WHOLE (td_bf16, td_bf16, bf16)
+ROW_NORM_WHOLE (td_f16, float, f16_f32)
+ROW_NORM_WHOLE (td_bf16, float, bf16_f32)
 #if !defined(TD_KERNELS_COUNT)
 ROW_NORM_SUMS (float, float, f32)
 ROW_NORM_SUMS (double, double, f64)

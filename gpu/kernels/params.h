@@ -178,7 +178,7 @@ typedef struct TdRowNormParams
   void *ggamma, *gbeta;
   int64_t rows, groups, channels, rest, m, piece;
   TdDivisor by_rest;
-  double eps;
+  double eps, over; /* 1 / m */
   int centred, lanes, n_pieces;
   int packs; /* 16 bytes of a row at once: rest is 1, and all rows are aligned; of what gamma's
                 and beta's gradients are summed from: of channels, or of one channel's rest */

@@ -145,10 +145,11 @@ norm__of_a_sum_is_that_of_what_a_kernel_would_leave (void **state)
 {
   static const int64_t sizes[][4] /* n, groups, channels, rest */
       = {
-          { 37, 1, 8, 1 }, { 5, 1, 7, 1 }, { 3, 2, 3, 11 }, { 2, 1, 1024, 1 }, { 9, 2, 24, 1 }
+          { 37, 1, 8, 1 },   { 5, 1, 7, 1 },  { 3, 2, 3, 11 },
+          { 2, 1, 1024, 1 }, { 9, 2, 24, 1 }, { 6, 1, 776, 1 },
         };
 
-  for (int s = 0; s < 5; s++)
+  for (int s = 0; s < 6; s++)
     for (int d = 0; d < 6; d++)
       for (int way = 0; way < WAYS; way++)
         check (sizes[s], d, (d + way + s) % 3 != 0, (Way)way, 0);
@@ -169,7 +170,8 @@ norm__of_a_sum_reads_long_rows_again_where_it_left_them (void **state)
 static void
 kernels__that_are_joined_have_all_run (void **state)
 {
-  static const char *const words[] = { "td_norm_of_sum_", "td_norm_grad_to_sum_" };
+  static const char *const words[]
+      = { "td_norm_of_sum_", "td_norm_grad_to_sum_", "td_norm_rows_grad_to_sum_" };
 
   rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
 }

@@ -171,6 +171,19 @@ row_norm__sums_gradients_of_its_vectors_by_pieces (void **state)
       check_row_norm (sizes[s], i, call_row_norm);
 }
 
+/* Blocks that take whole rows and sum gradients of gamma and beta on the way: one pack of each
+ * thread, or two, some of them without; rows that are no multiple of what a block takes. */
+static void
+row_norm__sums_gradients_of_its_vectors_with_those_of_rows (void **state)
+{
+  static const int64_t sizes[][4]
+      = { { 39, 1, 520, 1 }, { 5, 1, 1024, 1 }, { 4, 1, 1032, 1 }, { 7, 1, 2048, 1 } };
+
+  for (int s = 0; s < 4; s++)
+    for (int i = 0; i < 12; i += s == 0 ? 1 : 2)
+      check_row_norm (sizes[s], i, call_row_norm);
+}
+
 /* x and its like begin one number behind an aligned place, and have a row less. */
 static TdStatus
 call_row_norm_behind (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
@@ -551,6 +564,7 @@ main (void)
     cmocka_unit_test (row_norm__gives_the_cpus_rows_and_gradients),
     cmocka_unit_test (row_norm__is_the_cpus_in_rows_of_packs_kept_or_read_again),
     cmocka_unit_test (row_norm__sums_gradients_of_its_vectors_by_pieces),
+    cmocka_unit_test (row_norm__sums_gradients_of_its_vectors_with_those_of_rows),
     cmocka_unit_test (row_norm__is_the_cpus_in_rows_that_are_not_aligned),
     cmocka_unit_test (pooling__gives_the_cpus_numbers_over_any_axes),
     cmocka_unit_test (pooling__remembers_every_place_of_a_byte_and_more),
