@@ -5,37 +5,54 @@
 #include "kernel.cuh"
 #include "scalar-updates.h"
 
-/* V numbers at a time of the N arrays, of which g is only read. */
+/* V numbers at a time of the N arrays, of which g is only read; of few arrays several times so
+ * many are in flight. */
 template <typename S, int V, int N, typename F>
 TD_DEVICE void
 update_numbers (const TdUpdateParams &a, int which, int64_t begin, int64_t end, F f)
 {
   typedef typename Number<S>::T T;
+  typedef Pack<S, V> P;
+  constexpr int AHEAD = N <= 2 ? 4 / N : 1;
+  const int packs = (int)((end - begin) / V);
+  P *at[N];
 
-  for (int64_t i = begin + (int64_t)threadIdx.x * V; i < end; i += TD_BLOCK * V)
+#pragma unroll
+  for (int k = 0; k < N; k++)
+    at[k] = (P *)((S *)a.data[which][k] + begin);
+  for (int i = (int)threadIdx.x; i < packs; i += AHEAD * TD_BLOCK)
     {
-      T v[TD_UPDATE_ARRAYS][V];
+      P pack[AHEAD][N];
 
 #pragma unroll
-      for (int k = 0; k < N; k++)
-        {
-          const Pack<S, V> pack = *(const Pack<S, V> *)((const S *)a.data[which][k] + i);
-
-#pragma unroll
-          for (int j = 0; j < V; j++)
-            v[k][j] = Number<S>::load (pack.v[j]);
-        }
-      f (v[0], v[1], v[2], v[3], v[4], V);
-#pragma unroll
-      for (int k = 0; k < N; k++)
-        if (k != 1)
+      for (int u = 0; u < AHEAD; u++)
+        if (i + u * TD_BLOCK < packs)
           {
-            Pack<S, V> pack;
+#pragma unroll
+            for (int k = 0; k < N; k++)
+              pack[u][k] = at[k][i + u * TD_BLOCK];
+          }
+#pragma unroll
+      for (int u = 0; u < AHEAD; u++)
+        if (i + u * TD_BLOCK < packs)
+          {
+            T v[TD_UPDATE_ARRAYS][V];
 
 #pragma unroll
-            for (int j = 0; j < V; j++)
-              pack.v[j] = Number<S>::store (v[k][j]);
-            *(Pack<S, V> *)((S *)a.data[which][k] + i) = pack;
+            for (int k = 0; k < N; k++)
+#pragma unroll
+              for (int j = 0; j < V; j++)
+                v[k][j] = Number<S>::load (pack[u][k].v[j]);
+            f (v[0], v[1], v[2], v[3], v[4], V);
+#pragma unroll
+            for (int k = 0; k < N; k++)
+              if (k != 1)
+                {
+#pragma unroll
+                  for (int j = 0; j < V; j++)
+                    pack[u][k].v[j] = Number<S>::store (v[k][j]);
+                  at[k][i + u * TD_BLOCK] = pack[u][k];
+                }
           }
     }
 }
