@@ -49,31 +49,19 @@ take_room (TdCudaLauncher *l, TdBatchNormParams *a)
   return a->moments != NULL;
 }
 
-/* Sums over all places of each channel: of pieces, then of these. */
-static TdStatus
-sum_moment (TdCudaLauncher *l, TdCudaKernel *kernel, TdBatchNormParams *a, TdDtype dtype,
-            int moment, int64_t tiles)
-{
-  TdStatus status;
-
-  a->moment = moment;
-  status = td__launch (l, kernel, td__blocks (l, tiles, 1), a->n_pieces, a);
-  return status == TD_OK ? td__launch (l, &batch_norm_end[dtype == TD_F64],
-                                       td__blocks (l, a->c, END_CHANNELS), 1, a)
-                         : status;
-}
-
-/* Those that training, or the gradient, is made of. */
+/* Sums over all places of each channel, of which training, or the gradient, is made: of
+ * pieces, then of these. */
 static TdStatus
 sum_channels (TdCudaLauncher *l, TdCudaKernel *kernel, TdBatchNormParams *a, TdDtype dtype,
               int kind, int64_t tiles)
 {
   TdStatus status;
 
-  if (kind == TD_BATCH_NORM_GRAD)
-    return sum_moment (l, kernel, a, dtype, TD_MOMENT_GRAD, tiles);
-  status = sum_moment (l, kernel, a, dtype, TD_MOMENT_MEAN, tiles);
-  return status == TD_OK ? sum_moment (l, kernel, a, dtype, TD_MOMENT_SQUARES, tiles) : status;
+  a->moment = kind == TD_BATCH_NORM_GRAD ? TD_MOMENT_GRAD : TD_MOMENT_TRAIN;
+  status = td__launch (l, kernel, td__blocks (l, tiles, 1), a->n_pieces, a);
+  return status == TD_OK ? td__launch (l, &batch_norm_end[dtype == TD_F64],
+                                       td__blocks (l, a->c, END_CHANNELS), 1, a)
+                         : status;
 }
 
 /* Numbers that one thread of such a grid writes, at most. */

@@ -1,6 +1,6 @@
-/* Batch normalisation.  Sums are carried in double, the mean first and then the squares around
- * it; numbers stored as S are computed in float (double), and rounded once.  All types add up
- * in one order.
+/* Batch normalisation.  Sums are carried in double, those of numbers and squares together,
+ * about the channel's first number; numbers stored as S are computed in float (double), and
+ * rounded once.  All types add up in one order.
  *
  * SPDX-License-Identifier: MIT */
 #include "count.cuh"
@@ -26,6 +26,33 @@ keep_moments (const TdBatchNormParams &a, int64_t ch, double mean, double var, d
               (T)(a.decay * (double)number_at (a.running_var, dtype, ch, (T)0)
                   + (1 - a.decay) * unbiased));
 }
+
+/* Number `first` is a channel's: what its sums are about.  The mean is no further from it than
+ * the root of m variances, so that the variance keeps its digits whichever it is. */
+template <typename S>
+TD_DEVICE double
+shift_of (const TdBatchNormParams &a, int64_t first)
+{
+  const double v = a.n * a.rest > 0 ? (double)Number<S>::load (((const S *)a.x)[first]) : 0.0;
+
+  return v - v == 0 ? v : 0;
+}
+
+/* What the sums of the numbers less the shift, and of their squares, come to. */
+struct Moments
+{
+  double mean, var;
+
+  TD_MEMBER
+  Moments (const TdBatchNormParams &a, double shift, double sum, double squares)
+  {
+    const double m = (double)(a.n * a.rest), d = sum / m;
+
+    mean = shift + d;
+    var = squares / m - d * d;
+    var = var < 0 ? 0 : var; /* rounded so; NaN stays */
+  }
+};
 
 template <typename T>
 TD_DEVICE void
@@ -101,18 +128,66 @@ piece_of_block (const TdBatchNormParams &a)
   return { (uint32_t)begin, (uint32_t)(all - begin < a.piece ? all : begin + a.piece) };
 }
 
-/* Call f with the place of each V numbers of channel ch that are this thread's. */
-template <int V, typename F>
+/* V numbers, and V numbers with their gradients. */
+template <typename S, int V> struct Numbers
+{
+  enum
+  {
+    WIDTH = V,
+    AHEAD = 4 /* in flight */
+  };
+  Pack<S, V> x;
+
+  TD_MEMBER void
+  load (const TdBatchNormParams &a, int64_t at)
+  {
+    x = *(const Pack<S, V> *)((const S *)a.x + at);
+  }
+};
+
+template <typename S, int V> struct WithGrads
+{
+  enum
+  {
+    WIDTH = V,
+    AHEAD = 2
+  };
+  Pack<S, V> x, gy;
+
+  TD_MEMBER void
+  load (const TdBatchNormParams &a, int64_t at)
+  {
+    x = *(const Pack<S, V> *)((const S *)a.x + at);
+    gy = *(const Pack<S, V> *)((const S *)a.gy + at);
+  }
+};
+
+/* Call f with the place of each lot of numbers of channel ch that is this thread's, and the
+ * lot: in order, some of them loaded before. */
+template <typename L, typename F>
 TD_DEVICE void
 each_place (const TdBatchNormParams &a, int64_t ch, Piece piece, F f)
 {
   const uint32_t rest = a.by_rest.value;
 
-  for (uint32_t e = piece.begin + threadIdx.x; e < piece.end; e += TD_BLOCK)
+  for (uint32_t e = piece.begin + threadIdx.x; e < piece.end; e += L::AHEAD * TD_BLOCK)
     {
-      const uint32_t i = divide (e, a.by_rest);
+      L lot[L::AHEAD];
+      int64_t at[L::AHEAD];
 
-      f (((i * a.c + ch) * rest + (e - i * rest)) * V);
+#pragma unroll
+      for (int u = 0; u < L::AHEAD; u++)
+        {
+          const uint32_t next = e + u * TD_BLOCK, k = next < piece.end ? next : e;
+          const uint32_t i = divide (k, a.by_rest);
+
+          at[u] = ((i * a.c + ch) * rest + (k - i * rest)) * L::WIDTH;
+          lot[u].load (a, at[u]); /* beyond the end one of its own again */
+        }
+#pragma unroll
+      for (int u = 0; u < L::AHEAD; u++)
+        if (e + u * TD_BLOCK < piece.end)
+          f (at[u], lot[u]);
     }
 }
 
@@ -125,16 +200,14 @@ scale_channel (const TdBatchNormParams &a, int64_t ch, Piece piece, double mean,
   Channel<typename N::T> c;
 
   c.open (a, ch, mean, inv_std);
-  each_place<V> (a, ch, piece, [&] (int64_t at) {
-    Pack<S, V> x = *(const Pack<S, V> *)((const S *)a.x + at);
-
+  each_place<Numbers<S, V> > (a, ch, piece, [&] (int64_t at, Numbers<S, V> &of) {
 #pragma unroll
     for (int k = 0; k < V; k++)
       {
-        x.v[k] = N::store (c.of (N::load (x.v[k])));
-        counter.see (N::load (x.v[k]));
+        of.x.v[k] = N::store (c.of (N::load (of.x.v[k])));
+        counter.see (N::load (of.x.v[k]));
       }
-    *(Pack<S, V> *)((S *)a.y + at) = x;
+    *(Pack<S, V> *)((S *)a.y + at) = of.x;
   });
 }
 
@@ -149,40 +222,35 @@ scale_channel_grad (const TdBatchNormParams &a, int64_t ch, Piece piece, double 
   c.open (a, ch);
   c.p = (typename N::T)p;
   c.q = (typename N::T)q;
-  each_place<V> (a, ch, piece, [&] (int64_t at) {
-    Pack<S, V> x = *(const Pack<S, V> *)((const S *)a.x + at);
-    const Pack<S, V> gy = *(const Pack<S, V> *)((const S *)a.gy + at);
-
+  each_place<WithGrads<S, V> > (a, ch, piece, [&] (int64_t at, WithGrads<S, V> &of) {
 #pragma unroll
     for (int k = 0; k < V; k++)
       {
-        x.v[k] = N::store (c.of (N::load (x.v[k]), N::load (gy.v[k])));
-        counter.see (N::load (x.v[k]));
+        of.x.v[k] = N::store (c.of (N::load (of.x.v[k]), N::load (of.gy.v[k])));
+        counter.see (N::load (of.x.v[k]));
       }
-    *(Pack<S, V> *)((S *)a.y + at) = x;
+    *(Pack<S, V> *)((S *)a.y + at) = of.x;
   });
 }
 
-/* This thread's share of a channel's sum: of the numbers, or of squares around `centre`. */
-template <typename S, int V, bool SQUARES>
-TD_DEVICE double
-sum_of_channel (const TdBatchNormParams &a, int64_t ch, Piece piece, double centre)
+/* This thread's share of a channel's sums: of the numbers less the shift, and of squares. */
+template <typename S, int V>
+TD_DEVICE void
+sums_of_channel (const TdBatchNormParams &a, int64_t ch, Piece piece, double shift, double &sum,
+                 double &squares)
 {
   typedef Number<S> N;
-  double sum = 0;
 
-  each_place<V> (a, ch, piece, [&] (int64_t at) {
-    const Pack<S, V> pack = *(const Pack<S, V> *)((const S *)a.x + at);
-
+  each_place<Numbers<S, V> > (a, ch, piece, [&] (int64_t, const Numbers<S, V> &of) {
 #pragma unroll
     for (int k = 0; k < V; k++)
       {
-        const double d = (double)N::load (pack.v[k]) - (SQUARES ? centre : 0);
+        const double d = (double)N::load (of.x.v[k]) - shift;
 
-        sum += SQUARES ? d * d : d;
+        sum += d;
+        squares += d * d;
       }
   });
-  return sum;
 }
 
 /* The same of its gradients. */
@@ -195,17 +263,14 @@ sum_of_grads (const TdBatchNormParams &a, int64_t ch, Piece piece, double &ggamm
   ChannelGrad<typename N::T> c;
 
   c.open (a, ch);
-  each_place<V> (a, ch, piece, [&] (int64_t at) {
-    const Pack<S, V> x = *(const Pack<S, V> *)((const S *)a.x + at);
-    const Pack<S, V> gy = *(const Pack<S, V> *)((const S *)a.gy + at);
-
+  each_place<WithGrads<S, V> > (a, ch, piece, [&] (int64_t, const WithGrads<S, V> &of) {
 #pragma unroll
     for (int k = 0; k < V; k++)
       {
-        const typename N::T g = N::load (gy.v[k]);
+        const typename N::T g = N::load (of.gy.v[k]);
 
         gbeta += (double)g;
-        ggamma += (double)g * (double)((N::load (x.v[k]) - c.mean) * c.spread);
+        ggamma += (double)g * (double)((N::load (of.x.v[k]) - c.mean) * c.spread);
       }
   });
 }
@@ -215,15 +280,18 @@ TD_DEVICE void
 train_channel (const TdBatchNormParams &a, int64_t ch, Room &room, C &counter)
 {
   const Piece all = whole_channel (a);
-  const double m = (double)(a.n * a.rest);
-  double mean, var, inv_std;
+  const double shift = shift_of<S> (a, ch * a.rest);
+  double sum = 0, squares = 0;
 
-  mean = sum_of_group (sum_of_channel<S, V, false> (a, ch, all, 0), TD_BLOCK, room) / m;
-  var = sum_of_group (sum_of_channel<S, V, true> (a, ch, all, mean), TD_BLOCK, room) / m;
-  inv_std = 1 / sqrt (var + a.eps);
+  sums_of_channel<S, V> (a, ch, all, shift, sum, squares);
+  sum = sum_of_group (sum, TD_BLOCK, room);
+  squares = sum_of_group (squares, TD_BLOCK, room);
+  const Moments of (a, shift, sum, squares);
+  const double inv_std = 1 / sqrt (of.var + a.eps);
+
   if (threadIdx.x == 0)
-    keep_moments<typename Number<S>::T> (a, ch, mean, var, inv_std);
-  scale_channel<S, V> (a, ch, all, mean, inv_std, counter);
+    keep_moments<typename Number<S>::T> (a, ch, of.mean, of.var, inv_std);
+  scale_channel<S, V> (a, ch, all, of.mean, inv_std, counter);
 }
 
 template <typename S, int V, typename Room, typename C>
@@ -251,10 +319,14 @@ sum_piece (const TdBatchNormParams &a, int64_t ch, Room &room)
 
   if (a.moment == TD_MOMENT_GRAD)
     sum_of_grads<S, V> (a, ch, piece, p, q);
-  else if (a.moment == TD_MOMENT_SQUARES)
-    p = sum_of_channel<S, V, true> (a, ch, piece, a.moments[ch]);
   else
-    p = sum_of_channel<S, V, false> (a, ch, piece, 0);
+    {
+      const double shift = shift_of<S> (a, ch * a.rest);
+
+      sums_of_channel<S, V> (a, ch, piece, shift, p, q);
+      if (blockIdx.y == 0 && threadIdx.x == 0)
+        a.moments[ch] = shift;
+    }
   p = sum_of_group (p, TD_BLOCK, room);
   q = sum_of_group (q, TD_BLOCK, room);
   if (threadIdx.x == 0)
@@ -268,7 +340,7 @@ sum_piece (const TdBatchNormParams &a, int64_t ch, Room &room)
  *
  * Threads of a block are `columns` along the channels, V of each, and the rest along the
  * places. Blocks in y take a piece of the places; then all pieces of a channel are added up, in
- * order. Training sums x, then squares around the mean. */
+ * order. */
 
 enum
 {
@@ -286,7 +358,7 @@ add_places (const TdBatchNormParams &a, int64_t ch, int64_t at, int64_t end, int
 {
   typedef Number<S> N;
   typedef typename N::T T;
-  double centre[V];
+  double shift[V];
   T mean[V], spread[V];
 
 #pragma unroll
@@ -296,8 +368,12 @@ add_places (const TdBatchNormParams &a, int64_t ch, int64_t at, int64_t end, int
         mean[k] = number_at (a.mean, a.moments_dtype, ch + k, (T)0);
         spread[k] = number_at (a.spread, a.moments_dtype, ch + k, (T)0);
       }
-    else if (MOMENT == TD_MOMENT_SQUARES)
-      centre[k] = a.moments[ch + k];
+    else
+      {
+        shift[k] = shift_of<S> (a, ch + k);
+        if (at == 0) /* who has the first place */
+          a.moments[ch + k] = shift[k];
+      }
 #pragma unroll(MOMENT == TD_MOMENT_GRAD ? AT_ONCE / 2 : AT_ONCE)
   for (; at < end; at += rows)
     {
@@ -315,14 +391,13 @@ add_places (const TdBatchNormParams &a, int64_t ch, int64_t at, int64_t end, int
             p[k] += (double)g * (double)((N::load (x.v[k]) - mean[k]) * spread[k]);
             q[k] += (double)g;
           }
-        else if (MOMENT == TD_MOMENT_SQUARES)
-          {
-            const double d = (double)N::load (x.v[k]) - centre[k];
-
-            p[k] += d * d;
-          }
         else
-          p[k] += (double)N::load (x.v[k]);
+          {
+            const double d = (double)N::load (x.v[k]) - shift[k];
+
+            p[k] += d;
+            q[k] += d * d;
+          }
     }
 }
 
@@ -348,10 +423,8 @@ sum_places (const TdBatchNormParams &a, Room &room)
         p[k] = q[k] = 0;
       if (ch < a.c && a.moment == TD_MOMENT_GRAD)
         add_places<S, V, TD_MOMENT_GRAD> (a, ch, begin + row, end, rows, p, q);
-      else if (ch < a.c && a.moment == TD_MOMENT_SQUARES)
-        add_places<S, V, TD_MOMENT_SQUARES> (a, ch, begin + row, end, rows, p, q);
       else if (ch < a.c)
-        add_places<S, V, TD_MOMENT_MEAN> (a, ch, begin + row, end, rows, p, q);
+        add_places<S, V, TD_MOMENT_TRAIN> (a, ch, begin + row, end, rows, p, q);
 #pragma unroll
       for (int k = 0; k < V; k++)
         {
@@ -380,12 +453,17 @@ end_of_sums (const TdBatchNormParams &a, int64_t ch, double p, double q)
   if (a.moment == TD_MOMENT_GRAD)
     {
       keep_gradients<T> (a, ch, p, q);
+      a.moments[ch] = p / m;
       a.moments[a.c + ch] = q / m;
     }
-  a.moments[a.moment == TD_MOMENT_SQUARES ? a.c + ch : ch]
-      = a.moment == TD_MOMENT_SQUARES ? 1 / sqrt (p / m + a.eps) : p / m;
-  if (a.moment == TD_MOMENT_SQUARES)
-    keep_moments<T> (a, ch, a.moments[ch], p / m, a.moments[a.c + ch]);
+  else
+    {
+      const Moments of (a, a.moments[ch], p, q);
+
+      a.moments[ch] = of.mean;
+      a.moments[a.c + ch] = 1 / sqrt (of.var + a.eps);
+      keep_moments<T> (a, ch, of.mean, of.var, a.moments[a.c + ch]);
+    }
 }
 
 template <typename T, typename Room>

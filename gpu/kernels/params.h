@@ -143,8 +143,7 @@ typedef struct TdCrossEntropyParams
 /** What is summed over a channel's places. */
 enum
 {
-  TD_MOMENT_MEAN,
-  TD_MOMENT_SQUARES,
+  TD_MOMENT_TRAIN, /* numbers less the channel's shift, and their squares */
   TD_MOMENT_GRAD
 };
 
@@ -163,7 +162,7 @@ typedef struct TdBatchNormParams
   /* Sums of pieces of the places (in packs, unless channels are last), [piece][2][channel];
    * what is being summed. */
   double *parts;
-  double *moments; /* [2][channel] */
+  double *moments; /* [2][channel]; the first are the shifts till the sums are there */
   int64_t piece;
   int n_pieces, moment;
   int columns; /* threads side by side along the channels */

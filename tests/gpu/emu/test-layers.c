@@ -97,6 +97,25 @@ batch_norm__trains_applies_and_goes_back_as_the_cpu (void **state)
       }
 }
 
+/* One look gives mean and variance; a sum of squares about 0 would have none of its digits. */
+static void
+batch_norm__keeps_the_digits_of_a_variance_far_from_zero (void **state)
+{
+  static const TdShape shapes[]
+      = { { 2, { 300, 5 } }, { 3, { 5, 3, 40 } }, { 3, { 3, 2, 1025 } }, { 3, { 6, 4, 9 } } };
+
+  for (int s = 0; s < 4; s++)
+    {
+      const RigArray x = { TD_F64, shapes[s], 1e6, 1e6 + 1, 0 };
+      const RigArray c = { TD_F64, { 1, { shapes[s].dim[1] } }, 0.5, 2, 0 };
+      const RigArray in[3] = { x, c, c }, out[3] = { x, c, c };
+      const BatchNorm train
+          = { TD_BATCH_NORM_TRAIN, 3, 3, s == 3 ? TD_CHANNELS_LAST : TD_ROW_MAJOR };
+
+      rig_check ("batch norm far from 0", in, 3, out, 3, 1e-8, call_batch_norm, &train);
+    }
+}
+
 typedef struct
 {
   TdRowNormKind kind;
@@ -561,6 +580,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (batch_norm__trains_applies_and_goes_back_as_the_cpu),
+    cmocka_unit_test (batch_norm__keeps_the_digits_of_a_variance_far_from_zero),
     cmocka_unit_test (row_norm__gives_the_cpus_rows_and_gradients),
     cmocka_unit_test (row_norm__is_the_cpus_in_rows_of_packs_kept_or_read_again),
     cmocka_unit_test (row_norm__sums_gradients_of_its_vectors_by_pieces),
