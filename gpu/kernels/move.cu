@@ -281,21 +281,43 @@ sum_up_to (int v)
   return v;
 }
 
+/* Which of a thread's indices are the block's, a bit each: all are on their way at once. */
+template <typename I>
+TD_DEVICE uint32_t
+own_of_thread (const I *index, int64_t n, const Share &share)
+{
+  const int t = (int)threadIdx.x, left = n < BATCH ? (int)n : BATCH;
+  I row[EACH];
+  uint32_t own = 0;
+
+#pragma unroll
+  for (int u = 0; u < EACH; u++)
+    row[u] = u * TD_BLOCK + t < left ? index[u * TD_BLOCK + t] : (I)-1;
+#pragma unroll
+  for (int u = 0; u < EACH; u++)
+    if (u * TD_BLOCK + t < left && row[u] >= share.first && row[u] < share.end)
+      own |= 1u << u;
+  return own;
+}
+
 /* Leave which of a batch are the block's, in their order, and return how many. */
 template <typename Room, typename Hits>
 TD_DEVICE int
 own_of_batch (const TdRowsParams &a, const Share &share, int64_t begin, Room &mine, Hits &hits)
 {
   const unsigned lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
+  const int64_t left = a.n - begin;
+  const uint32_t own = a.index_dtype == TD_I32
+                           ? own_of_thread ((const int32_t *)a.index + begin, left, share)
+                       : a.index_dtype == TD_I64
+                           ? own_of_thread ((const int64_t *)a.index + begin, left, share)
+                           : own_of_thread ((const uint8_t *)a.index + begin, left, share);
   int first, second, before[2], all;
 
 #pragma unroll
   for (int u = 0; u < EACH; u++)
     {
-      const int64_t i = begin + u * TD_BLOCK + threadIdx.x;
-      const int64_t row = i < a.n ? integer_at (a.index, a.index_dtype, i) : -1;
-
-      const uint32_t here = __ballot_sync (TD_ALL_LANES, row >= share.first && row < share.end);
+      const uint32_t here = __ballot_sync (TD_ALL_LANES, own >> u & 1);
 
       if (lane == 0)
         hits[u * (TD_BLOCK / TD_WARP) + warp] = here;

@@ -91,7 +91,7 @@ typedef struct TdRowsParams
   uint64_t *runs;    /* how many there have been */
   float *sums;       /* of halves that are added up: where the first index of a row is */
   int32_t *first_of; /* [blocks that share the columns][row] */
-  int packs;
+  int packs;         /* 16 bytes of a row at once, of halves that are added up TD_PACK */
 } TdRowsParams;
 
 /** Merged axes of one reduction: offset of output o, and of element r behind it. */

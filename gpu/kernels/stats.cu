@@ -1,7 +1,7 @@
 /* Statistics of many arrays at once: counts, moments about a shift, and a histogram of
- * exponents from a sample.  Each lane counts exponents in places of its own, so that equal
- * neighbours do not wait for each other; blocks leave parts, which one block for each array
- * joins in order.
+ * exponents, of all numbers, or of a sample that is looked at apart.  Each lane counts
+ * exponents in places of its own, so that equal neighbours do not wait for each other; blocks
+ * leave parts, which one block for each array joins in order.
  *
  * SPDX-License-Identifier: MIT */
 #include "count.cuh"

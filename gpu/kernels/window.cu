@@ -20,7 +20,7 @@ quotient (int64_t n, int64_t value, const TdDivisor &)
   return n / value;
 }
 
-/* The same as places_of for pooling. */
+/* Places of `index` in a row-major box, by divisors where there are some. */
 template <typename I, int D>
 TD_DEVICE void
 split (I index, const int64_t *dim, const TdDivisor *by, I *place)
