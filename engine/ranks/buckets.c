@@ -185,6 +185,31 @@ copy (const TdVar *g, char *place, bool pack, const TdSite *site)
   return status;
 }
 
+enum
+{
+  PIECE = 32 * TD_SUM_BLOCK /* bytes, which stay in the cache till they are summed */
+};
+
+/* Pack, and sum what is packed; an array of the host as it goes by. */
+static TdStatus
+pack (const TdVar *g, char *place, TdSummer *sum, const TdSite *site)
+{
+  const TdNode *node = g->node;
+  const size_t n = (size_t)td__size (&node->shape) * td__dtype_sizes[sum->dtype];
+  const bool by = node->device->number == 0 && node->layout == TD_ROW_MAJOR
+                  && (TdDtype)node->dtype == sum->dtype;
+  TdStatus status = by ? TD_OK : copy (g, place, true, site);
+
+  for (size_t done = 0, size; done < n; done += size)
+    {
+      size = n - done < PIECE ? n - done : PIECE;
+      if (by)
+        memcpy (place + done, (const char *)g->buffer->data + done, size);
+      td__summer_add (sum, place + done, size);
+    }
+  return status;
+}
+
 static bool
 is_finite (const TdBucket *b, const char *place, int64_t n)
 {
@@ -206,6 +231,7 @@ td__bucket_put (TdBucket *b, const TdCommon *common, int i, const TdVar *gradien
   const int64_t n = size_of (array_of (common, i));
   char *place = place_of (b, common, i);
   TdRankSum *told = b->told != NULL && n > 0 ? &b->told[i - b->first] : NULL;
+  TdSummer sum;
   TdStatus status;
 
   if (gradient == NULL || n == 0)
@@ -215,12 +241,17 @@ td__bucket_put (TdBucket *b, const TdCommon *common, int i, const TdVar *gradien
             = (TdRankSum){ .kind = TD_RANK_SUM_GRADIENT, .absent = true, .left_out = left_out };
       return TD_OK;
     }
-  status = copy (gradient, place, true, site);
+  if (told == NULL)
+    status = copy (gradient, place, true, site);
+  else
+    {
+      td__summer_begin (&sum, b->dtype);
+      status = pack (gradient, place, &sum, site);
+      *told = td__sum_of_gradient (TD_RANK_SUM_GRADIENT, &sum, place, n, turn);
+    }
   set_behind (b, i - b->first, 1);
   if (b->sent != b->numbers && !is_finite (b, place, n))
     set_behind (b, b->end - b->first, 1);
-  if (told != NULL)
-    *told = td__sum_of_gradient (TD_RANK_SUM_GRADIENT, place, b->dtype == TD_F64, n, turn);
   return status;
 }
 
@@ -292,6 +323,20 @@ divide (const TdBucket *b, char *place, int64_t n, int by, float factor)
     f[i] = f[i] / (float)by * factor;
 }
 
+/* And sum what comes of it. */
+static void
+divide_and_sum (const TdBucket *b, char *place, int64_t n, int by, float factor, TdSummer *sum)
+{
+  const int64_t size = (int64_t)number_bytes (b), piece = PIECE / size;
+
+  for (int64_t done = 0, some; done < n; done += some)
+    {
+      some = n - done < piece ? n - done : piece;
+      divide (b, place + done * size, some, by, factor);
+      td__summer_add (sum, place + done * size, (size_t)(some * size));
+    }
+}
+
 /* All were finite, and the sum is not. */
 static TdStatus
 say_overflow (const TdComm *comm, const TdBucket *b, const char *key, const TdSite *site)
@@ -305,7 +350,7 @@ say_overflow (const TdComm *comm, const TdBucket *b, const char *key, const TdSi
 
 static void
 tell (const TdBucket *b, const TdCommon *common, int i, const char *place, int n_counting,
-      const TdMean *how)
+      const TdMean *how, const TdSummer *summed)
 {
   TdRankSum sum = b->told[i - b->first];
   const bool mean = behind (b, i - b->first) > 0;
@@ -314,8 +359,8 @@ tell (const TdBucket *b, const TdCommon *common, int i, const char *place, int n
   td__tell_sum (&sum);
   if (!mean)
     return;
-  sum = td__sum_of_gradient (TD_RANK_SUM_MEAN, place, b->dtype == TD_F64,
-                             size_of (array_of (common, i)), how->turn);
+  sum = td__sum_of_gradient (TD_RANK_SUM_MEAN, summed, place, size_of (array_of (common, i)),
+                             how->turn);
   sum.path = common->of[i].key;
   sum.n_averaged = n_counting;
   sum.half = b->sent != b->numbers;
@@ -329,6 +374,7 @@ td__bucket_take (TdBucket *b, const TdComm *comm, const TdCommon *common, const 
   const bool watched = b->sent != b->numbers && behind (b, b->end - b->first) == 0;
   char *place = b->numbers;
   TdStatus status = TD_OK;
+  TdSummer sum;
 
   for (int i = b->first; i < b->end && status == TD_OK; i++)
     {
@@ -339,7 +385,11 @@ td__bucket_take (TdBucket *b, const TdComm *comm, const TdCommon *common, const 
         continue;
       if (behind (b, i - b->first) > 0)
         {
-          divide (b, place, n, n_counting, factor);
+          td__summer_begin (&sum, b->dtype);
+          if (b->told != NULL)
+            divide_and_sum (b, place, n, n_counting, factor, &sum);
+          else
+            divide (b, place, n, n_counting, factor);
           if (watched && !how->may_overflow && !is_finite (b, place, n))
             return say_overflow (comm, b, common->of[i].key, site);
           g = gradient_to_fill (v, site);
@@ -350,7 +400,7 @@ td__bucket_take (TdBucket *b, const TdComm *comm, const TdCommon *common, const 
       else if (v->grad != NULL) /* of this rank alone, which does not count */
         status = td__put_grad (v, NULL);
       if (b->told != NULL)
-        tell (b, common, i, place, n_counting, how);
+        tell (b, common, i, place, n_counting, how, &sum);
       place += (size_t)n * number_bytes (b);
     }
   return status;

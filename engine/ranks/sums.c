@@ -1,9 +1,5 @@
-/* Sums of gradients, parameters, persistents and optimizer states, told to who records.
- *
- * What is wanted of the sum: speed, since all weights are read in each update; that a change of
- * any one word changes it for certain, which is so since each step can be undone; and 128 bits,
- * so that no two different arrays have one by chance.  It is no protection against somebody who
- * looks for two that do.
+/* Sums of gradients, parameters, persistents and optimizer states, told to who records.  How an
+ * array is summed is in sum-array.c.
  *
  * SPDX-License-Identifier: MIT */
 #include "sums.h"
@@ -12,103 +8,8 @@
 #include "compute/core/copies.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-enum
-{
-  LANES = 8 /* of 64 bits, which do not wait for each other */
-};
 
 static const uint64_t odd = 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */
-
-static uint64_t
-mixed (uint64_t lane, uint64_t word)
-{
-  lane = (lane ^ word) * odd;
-  return lane ^ lane >> 32;
-}
-
-static void
-add_block (uint64_t lane[LANES], const unsigned char *bytes)
-{
-  uint64_t word[LANES];
-
-  memcpy (word, bytes, sizeof word);
-  for (int i = 0; i < LANES; i++)
-    lane[i] = mixed (lane[i], word[i]);
-}
-
-/* --- what is not finite --- */
-
-/* The bits of an exponent, all of which are set in what is not finite; 0: integers. */
-static const uint64_t exponents[TD__N_DTYPES] = { [TD_F32] = 0x7f800000u,
-                                                  [TD_F64] = 0x7ff0000000000000u,
-                                                  [TD_F16] = 0x7c00u,
-                                                  [TD_BF16] = 0x7f80u };
-
-#define COUNT(type)                                                                            \
-  for (size_t i = 0; i + sizeof (type) <= n; i += sizeof (type))                               \
-    {                                                                                          \
-      type word;                                                                               \
-                                                                                               \
-      memcpy (&word, b + i, sizeof word);                                                      \
-      count += (word & (type)mask) == (type)mask;                                              \
-    }
-
-static uint64_t
-not_finite (TdDtype dtype, const unsigned char *b, size_t n)
-{
-  const uint64_t mask = exponents[dtype];
-  uint64_t count = 0;
-
-  if (mask == 0)
-    return 0;
-  if (td__dtype_sizes[dtype] == 8)
-    COUNT (uint64_t)
-  else if (td__dtype_sizes[dtype] == 4)
-    COUNT (uint32_t)
-  else
-    COUNT (uint16_t)
-  return count;
-}
-
-/* --- both, of an array that is read once --- */
-
-enum
-{
-  BLOCK = 4096 /* bytes, which stay in the cache for the second look */
-};
-
-void
-td__sum_array (TdDtype dtype, const void *bytes, size_t n, TdRankSum *to)
-{
-  const unsigned char *b = bytes;
-  unsigned char last[LANES * sizeof (uint64_t)] = { 0 };
-  uint64_t lane[LANES];
-
-  for (int i = 0; i < LANES; i++)
-    lane[i] = odd * (uint64_t)(2 * i + 1);
-  to->not_finite = 0;
-  for (size_t done = 0; done < n; done += BLOCK)
-    {
-      const size_t size = n - done < BLOCK ? n - done : BLOCK,
-                   whole = size & ~(sizeof last - 1);
-
-      for (size_t at = 0; at < whole; at += sizeof last)
-        add_block (lane, b + done + at);
-      if (whole < size) /* the end of the array */
-        memcpy (last, b + done + whole, size - whole);
-      to->not_finite += not_finite (dtype, b + done, size);
-    }
-  add_block (lane, last);
-  to->sum[0] = mixed (n, odd);
-  to->sum[1] = mixed (odd, n);
-  for (int i = 0; i < LANES; i++)
-    {
-      to->sum[0] = mixed (to->sum[0], lane[i]);
-      to->sum[1] = mixed (to->sum[1], lane[LANES - 1 - i] ^ lane[i] << 1);
-    }
-}
 
 /* --- telling --- */
 
@@ -119,18 +20,17 @@ td__tell_sum (const TdRankSum *sum)
 }
 
 TdRankSum
-td__sum_of_gradient (TdRankSumKind kind, const void *numbers, bool doubles, int64_t n,
+td__sum_of_gradient (TdRankSumKind kind, const TdSummer *s, const void *numbers, int64_t n,
                      uint64_t turn)
 {
   TdRankSum sum = { .kind = kind, .size = (uint64_t)n };
 
-  td__sum_array (doubles ? TD_F64 : TD_F32, numbers,
-                 (size_t)n * (doubles ? sizeof (double) : sizeof (float)), &sum);
+  td__summer_end (s, &sum);
   if (n > 0)
     {
       sum.at = turn * odd % (uint64_t)n;
-      sum.number = doubles ? ((const double *)numbers)[sum.at]
-                           : (double)((const float *)numbers)[sum.at];
+      sum.number = s->dtype == TD_F64 ? ((const double *)numbers)[sum.at]
+                                      : (double)((const float *)numbers)[sum.at];
     }
   return sum;
 }
@@ -153,7 +53,7 @@ put (TdSums *sums, const uint64_t sum[2])
   for (int i = 0; i < 2; i++)
     {
       sums->of[sums->n][i] = sum[i];
-      sums->root[i] = mixed (sums->root[i], sum[i]);
+      sums->root[i] = td__sum_mixed (sums->root[i], sum[i]);
     }
   sums->n++;
 }

@@ -9,11 +9,34 @@
 /** 128 bits over the n bytes of an array: equal for equal bytes on every machine of one byte
  * order; and how many of its elements are not finite. */
 void td__sum_array (TdDtype dtype, const void *bytes, size_t n, TdRankSum *to);
+/** One step of such a sum: of different words, or of different lanes, comes a different one. */
+uint64_t td__sum_mixed (uint64_t lane, uint64_t word);
+/** For tests: without what some processors have more than others. */
+void td__sum_only_plainly (bool plainly);
 
-/** Of a gradient, or of the mean of them, by its n numbers; without its path.  turn: which
- * element is told of; the same on all ranks, and another one each time. */
-TdRankSum td__sum_of_gradient (TdRankSumKind kind, const void *numbers, bool doubles, int64_t n,
-                               uint64_t turn);
+enum
+{
+  TD_SUM_BLOCK = 1024,
+  TD_SUM_LANES = 8
+};
+/** The same in pieces, so that one can be summed while it is in the cache for another reason. */
+typedef struct TdSummer
+{
+  TdDtype dtype;
+  uint64_t lane[TD_SUM_LANES], not_finite;
+  size_t n;
+} TdSummer;
+
+void td__summer_begin (TdSummer *s, TdDtype dtype);
+/** All pieces but the last have a multiple of TD_SUM_BLOCK bytes. */
+void td__summer_add (TdSummer *s, const void *bytes, size_t n);
+/** The sum and the count, and nothing else of *to. */
+void td__summer_end (const TdSummer *s, TdRankSum *to);
+
+/** Of a gradient, or of the mean of them, by its n numbers, which s has summed; without its
+ * path.  turn: which element is told of; the same on all ranks, and another one each time. */
+TdRankSum td__sum_of_gradient (TdRankSumKind kind, const TdSummer *s, const void *numbers,
+                               int64_t n, uint64_t turn);
 /** Tell who records. */
 void td__tell_sum (const TdRankSum *sum);
 /** The same of a number that all ranks must have in common. */

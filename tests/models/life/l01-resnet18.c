@@ -95,19 +95,21 @@ main (int argc, char **argv)
 {
   ResNet r = { 0 };
   TdVar *total = NULL;
+  uint32_t rank;
 
   life_begin (argc, argv);
   int64_t batch = life_arg ("batch_size", 8), end = life_end (4);
   resnet_make (&r, life_arg ("width", 16));
-  TdOpt *opt = td_momentum_sgd_new (r.root, .lr = 0.05, .momentum = 0.9);
+  TdOpt *opt = life_shared (td_momentum_sgd_new (r.root, .lr = 0.05, .momentum = 0.9), &rank);
   td_opt_add_hook (opt, td_weight_decay_new (5e-4));
   life_keep (r.root, opt);
 
   for (int64_t i = life_first (); i < end && td_error () == NULL; i++)
     TD_ITERATION (i)
       {
-        TdVar *in[] = { life_array (TD_SHAPE (batch, 3, 32, 32), (uint32_t)i),
-                        life_ids (TD_SHAPE (batch), 10, (uint32_t)i) };
+        const uint32_t seed = (uint32_t)i + 100000 * rank;
+        TdVar *in[] = { life_array (TD_SHAPE (batch, 3, 32, 32), seed),
+                        life_ids (TD_SHAPE (batch), 10, seed) };
         TdVar *loss;
 
         r.iteration = i;

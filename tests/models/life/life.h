@@ -12,6 +12,7 @@
  *     export=FOLDER  write what is called there as ONNX and C, with its inputs and its results;
  *                    without static=1 the graph that ran, as ONNX
  *     time=N         and say what a replay of it takes: the least of N, processor time
+ *     ranks=1        (L01) as one of the ranks that were started
  *     fault=NAME     (some programs) a mistake to be found: vanishing, growth, nan, branch
  *
  * SPDX-License-Identifier: MIT */
@@ -323,6 +324,20 @@ life_keep (TdLink *link, TdOpt *opt)
 {
   life_kept.link[life_kept.n] = link;
   life_kept.opt[life_kept.n++] = opt;
+}
+
+/* The optimizer of all ranks, where the program was told ranks=1; *rank is this one. */
+__attribute__ ((unused)) static TdOpt *
+life_shared (TdOpt *opt, uint32_t *rank)
+{
+  TdComm *world;
+
+  *rank = 0;
+  if (life_arg ("ranks", 0) == 0)
+    return opt;
+  world = td_comm_new (NULL);
+  *rank = (uint32_t)td_comm_rank (world);
+  return td_multi_node_optimizer_new (opt, world);
 }
 
 /* The state of an LSTM that is carried over is kept too. */
