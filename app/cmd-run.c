@@ -568,6 +568,30 @@ take_rank (Run *r, const char *model)
     r->s.tape = own;
 }
 
+/* A condition that names a rank, and none that there is, would be waited for in vain. */
+static int
+check_breaks (const Run *r)
+{
+  const int n = r->n_ranks > 0 ? r->n_ranks : (int)r->s.n_ranks;
+  char text[sizeof r->breaks], error[256], *rest = text;
+
+  snprintf (text, sizeof text, "%s", r->s.exit_at_break ? r->breaks : "");
+  for (const char *line; (line = strsep (&rest, "\n")) != NULL && *line != '\0';)
+    {
+      TdBreak *b = td__break_parse (line, error, sizeof error);
+      const bool is_one = b == NULL || td__break_has_rank (b, n);
+
+      td__break_free (b);
+      if (!is_one && n == 1)
+        return td_usage_error ("run", "--break %s: it holds on no rank, as this one is 0 of 1",
+                               line);
+      if (!is_one)
+        return td_usage_error ("run", "--break %s: it holds on no rank, as these are 0 to %d",
+                               line, n - 1);
+    }
+  return TD_EXIT_OK;
+}
+
 static int
 command_run (Run *r, int argc, char **argv)
 {
@@ -596,6 +620,8 @@ command_run (Run *r, int argc, char **argv)
     return td_usage_error ("run", "-n: mpirun has started this process as one of several");
   if (r->n_ranks == 0)
     take_rank (r, argv[i]);
+  if (check_breaks (r) != TD_EXIT_OK)
+    return TD_EXIT_USAGE;
   if (r->s.budget_bytes == 0 && !r->has_rate) /* no limit is none */
     r->s.rate_bytes = 0;
   if (r->s.tape != NULL && td_refuse_standard_output ("run", "--tape", r->s.tape) != TD_EXIT_OK)

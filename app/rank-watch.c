@@ -166,6 +166,8 @@ td_rank_watch_end (TdRankWatch *w, const TdControlRun *run, int status, int sign
   page = own_page (w);
   page->status = status;
   page->signal = signal;
+  if (signal == 0 && strcmp (page->call, "td_finish") == 0) /* before it heard of it */
+    atomic_store (&page->told, 0);
   atomic_store (&page->ended, 1);
 }
 

@@ -337,5 +337,6 @@ td__ranks_leave (void)
            && td__meet_compare (c, &differs, NULL) == TD_OK;
       status |= !td__wait_end (c, &wait, ok);
     }
+  td__last_words_left ();
   return status;
 }

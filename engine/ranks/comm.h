@@ -185,5 +185,7 @@ const TdWhere *td__watch_where (void);
  * ends it meanwhile, it says so. */
 void td__last_words (const TdComm *comm);
 void td__last_words_start (void);
+/** It has left all communicators, and ends by itself. */
+void td__last_words_left (void);
 /** Does it wait? */
 bool td__last_words_due (void);

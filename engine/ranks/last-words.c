@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 static const TdComm *volatile waiting;
+static volatile sig_atomic_t
+    left; /* all communicators: the process is about to end by itself */
 
 typedef struct
 {
@@ -76,11 +78,35 @@ put_reason (Line *l)
 }
 
 static void
+on_alarm (int number)
+{
+  (void)number;
+  signal (SIGTERM, SIG_DFL);
+  raise (SIGTERM);
+}
+
+/* It ends by itself, with its own status, which may be what the others end for: in a second, or
+ * of the signal. */
+static void
+end_soon (void)
+{
+  struct sigaction then = { .sa_handler = on_alarm };
+
+  sigaction (SIGALRM, &then, NULL);
+  alarm (1);
+}
+
+static void
 on_term (int number)
 {
   const TdComm *c = waiting;
   Line l = { .n = 0 };
 
+  if (left && c == NULL)
+    {
+      end_soon ();
+      return;
+    }
   if (td__watch_where ()->pages != NULL)
     atomic_store (&td__where_page (td__watch_where (), td__watch_where ()->rank)->told, 1);
   if (c != NULL)
@@ -129,12 +155,19 @@ td__last_words_due (void)
   return waiting != NULL;
 }
 
+void
+td__last_words_left (void)
+{
+  left = 1;
+}
+
 /* A program that handles the signal itself goes on doing so. */
 void
 td__last_words_start (void)
 {
   struct sigaction now, ours = { .sa_handler = on_term };
 
+  left = 0;
   if (sigaction (SIGTERM, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
     sigaction (SIGTERM, &ours, NULL);
 }

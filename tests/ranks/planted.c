@@ -122,6 +122,12 @@ finish (void)
 }
 
 static void
+left (void)
+{
+  exit (3);
+}
+
+static void
 one_more (void)
 {
   td_comm_new ("mpi");
@@ -137,6 +143,7 @@ static const struct
   { "late", late },           { "asleep", asleep },   { "in-part", in_part },
   { "in-letter", in_letter }, { "barrier", barrier }, { "shape", other_shape },
   { "broadcast", broadcast }, { "finish", finish },   { "one-more", one_more },
+  { "left", left },
 };
 
 static void

@@ -176,6 +176,53 @@ status__is_the_worst_of_the_ranks_and_one_line_says_whose (void **state)
   td_test_child_clear (&c);
 }
 
+/* The others fail when it leaves, with 1, and mpirun ends it for that before it has ended. */
+static void
+status__of_a_rank_that_leaves_is_its_own_though_the_others_fail_first (void **state)
+{
+  (void)state;
+  for (int i = 0; i < 4; i++)
+    {
+      TdTestChild c = td_test_shell ("%s run -q -f -n 3 -o %s %s left 1 3 1", tapedeck,
+                                     td_test_tmp ("tapes"), model);
+
+      expect (&c, 3, "tapedeck: 3 ranks: rank 1 has ended with status 3; tapes in ");
+      td_test_child_clear (&c);
+    }
+}
+
+/* Which ranks there are, mpirun's own or none, is known before anything is started. */
+static void
+break__that_names_no_rank_is_refused_and_one_that_may_name_one_is_not (void **state)
+{
+  static const struct
+  {
+    const char *start, *condition, *said;
+    int status;
+  } rows[] = {
+    { "-n 3", "rank == 5", "--break rank == 5: it holds on no rank, as these are 0 to 2", 2 },
+    { "-n 3", "rank == -1", "it holds on no rank", 2 },
+    { "-n 3", "nan && rank == 7 || rank > 2", "it holds on no rank", 2 },
+    { "-n 3", "rank == 1 && rank == 2", "it holds on no rank", 2 },
+    { "-n 3", "rank == 3 || iteration == 2", "tapedeck: stopped at ", 3 },
+    { "-n 3", "iteration == 2 && rank != 5", "tapedeck: stopped at ", 3 },
+    { "-n 1", "rank == 1", "it holds on no rank, as this one is 0 of 1", 2 },
+    { "", "rank == 1", "it holds on no rank, as this one is 0 of 1", 2 },
+    { "-n 3", "nan && rank == 2", "", 0 },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    {
+      TdTestChild c
+          = td_test_shell ("%s run -q -f %s -o %s%zu --break '%s' %s none 0 0 0", tapedeck,
+                           rows[i].start, td_test_tmp ("tapes"), i, rows[i].condition, model);
+
+      expect (&c, rows[i].status, rows[i].said);
+      td_test_child_clear (&c);
+    }
+}
+
 static void
 options__go_to_each_rank (void **state)
 {
@@ -515,6 +562,8 @@ main (int argc, char **argv)
     td_test (run_n__of_one_is_a_rank_alone),
     td_test (output__of_ranks_comes_by_whole_lines_with_the_rank_before_each),
     td_test (status__is_the_worst_of_the_ranks_and_one_line_says_whose),
+    td_test (status__of_a_rank_that_leaves_is_its_own_though_the_others_fail_first),
+    td_test (break__that_names_no_rank_is_refused_and_one_that_may_name_one_is_not),
     td_test (options__go_to_each_rank),
     td_test (tapes__that_are_there_are_kept_or_replaced_by_f),
     td_test (nonsense__is_one_line_and_status_2),

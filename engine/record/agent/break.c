@@ -428,6 +428,33 @@ td__break_tells_ranks_apart (const TdBreak *b)
   return false;
 }
 
+/* Terms joined by && that are of this rank, among alternatives. */
+static bool
+names_rank (const TdBreak *b, int rank)
+{
+  const TdBreakMoment m = { .rank = rank };
+  bool all = true;
+
+  for (int i = 0; i < b->n; i++)
+    {
+      if (b->terms[i].starts_alternative && all)
+        return true;
+      all = (all || b->terms[i].starts_alternative)
+            && (b->terms[i].subject->holds != holds_rank || holds_rank (&b->terms[i], &m));
+    }
+  return all;
+}
+
+bool
+td__break_has_rank (const TdBreak *b, int n_ranks)
+{
+  bool any = false;
+
+  for (int r = 0; r < n_ranks && !any; r++)
+    any = names_rank (b, r);
+  return any;
+}
+
 bool
 td__break_exactly (const TdBreak *b)
 {

@@ -44,6 +44,8 @@ bool td__break_may_hold (const TdBreak *b, const TdBreakMoment *moment);
 bool td__break_needs_values (const TdBreak *b);
 /** Can it hold on one rank and not on another that runs the same: by values, bytes or rank? */
 bool td__break_tells_ranks_apart (const TdBreak *b);
+/** Is there a rank of these n on which it could hold, if all else were so? */
+bool td__break_has_rank (const TdBreak *b, int n_ranks);
 /** Does it ask whether a call failed, and so that the program is to stop right there? */
 bool td__break_on_error (const TdBreak *b);
 bool td__break_exactly (const TdBreak *b);
