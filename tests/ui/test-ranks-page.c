@@ -115,6 +115,49 @@ ranks__of_a_folder_open_on_their_page (void **state)
   assert_true (gtk_widget_get_visible (rank_list ()));
 }
 
+static gboolean
+is_at_the_update_of_l2 (gpointer data)
+{
+  guint n;
+  const guint64 *keys = td_session_get_selection (ui_test_session (), &n);
+  TdMoment moment = td_session_get_moment (ui_test_session ());
+  if (n != 1 || moment.iteration != 3)
+    return FALSE;
+  g_autoptr (TdIteration) iteration = td_session_get_current (ui_test_session ());
+  gint event = td_iteration_find_event (iteration, keys[0]);
+  return event == moment.event
+         && td_iteration_get_tape (iteration)->events[event].phase == TD_TAPE_PHASE_UPDATE;
+}
+
+static void
+ranks__of_a_folder_open_where_they_part (void **state)
+{
+  PlantedRun run = { .plant = part };
+  g_autofree char *folder = g_strdup (planted_write (&run));
+  ui_test_open (folder);
+  ui_test_wait ("the update of l2/W in iteration 3", is_at_the_update_of_l2, NULL);
+  assert_true (g_str_has_suffix (td_session_get_path (ui_test_session ()), "rank-0.tdtape"));
+  ui_test_settle ();
+  ui_test_save_picture ("ranks-opened");
+  td_session_set_moment (ui_test_session (), 1, 0); /* and nobody is led there twice */
+  ui_test_do ("next-rank", NULL);
+  ui_test_wait ("the finding, read again", says_parted, NULL);
+  assert_int_equal (td_session_get_moment (ui_test_session ()).iteration, 1);
+}
+
+/* Who has gone somewhere meanwhile stays there. */
+static void
+ranks__of_a_folder_lead_nobody_away_who_has_moved (void **state)
+{
+  PlantedRun run = { .plant = part };
+  g_autofree char *folder = g_strdup (planted_write (&run));
+  ui_test_open (folder);
+  td_session_set_moment (ui_test_session (), 1, 0);
+  ui_test_wait ("the finding", says_parted, NULL);
+  ui_test_settle ();
+  assert_int_equal (td_session_get_moment (ui_test_session ()).iteration, 1);
+}
+
 static void
 ranks__of_an_empty_folder_say_so (void **state)
 {
@@ -208,6 +251,8 @@ main (int argc, char **argv)
     ui_test (ranks__shows_the_iteration_at_the_playhead),
     ui_test (ranks__finding_leads_to_its_iteration),
     ui_test (ranks__of_a_folder_open_on_their_page),
+    ui_test (ranks__of_a_folder_open_where_they_part),
+    ui_test (ranks__of_a_folder_lead_nobody_away_who_has_moved),
     ui_test (ranks__of_an_empty_folder_say_so),
     ui_test (ranks__take_turns_in_the_window),
     ui_test (ranks__without_a_recording_are_not_gone_to),

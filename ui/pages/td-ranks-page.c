@@ -32,6 +32,8 @@ struct _TdRanksPage
   char *why;          /* what there is instead */
   gboolean ran;       /* the program, when they were read */
   gint64 began, next; /* microseconds: to read, and when it may be done again */
+  gboolean leads;     /* to the worst finding, from: */
+  TdMoment from;
 };
 
 G_DEFINE_FINAL_TYPE (TdRanksPage, td_ranks_page, TD_TYPE_PAGE)
@@ -61,6 +63,8 @@ look_in_thread (GTask *task, gpointer source, gpointer path, GCancellable *cance
   g_task_return_pointer (task, ranks, (GDestroyNotify)td_ranks_free);
 }
 
+static void lead (TdRanksPage *self);
+
 static void
 on_looked (GObject *object, GAsyncResult *result, gpointer data)
 {
@@ -78,6 +82,7 @@ on_looked (GObject *object, GAsyncResult *result, gpointer data)
   forget_ranks (self);
   self->ranks = ranks;
   self->why = ranks ? NULL : g_strdup (error->message);
+  lead (self);
   td_page_invalidate (TD_PAGE (self));
 }
 
@@ -114,6 +119,7 @@ forget_session (TdPage *page)
   if (self->looking)
     g_cancellable_cancel (self->looking);
   g_clear_object (&self->looking);
+  self->leads = FALSE;
   forget_ranks (self);
 }
 
@@ -270,6 +276,36 @@ go_to_array (TdPage *page, gint64 number, const char *array)
     return;
   td_session_set_moment (session, number, event);
   td_session_select (session, td_iteration_get_tape (iteration)->events[event].key);
+}
+
+/* To the worst that is no note; a rank that stays says more than one that is changed unasked.
+ */
+static void
+lead (TdRanksPage *self)
+{
+  TdPage *page = TD_PAGE (self);
+  TdMoment now = td_session_get_moment (td_page_get_session (page));
+  const TdRanksFinding *worst = NULL;
+  gboolean leads = self->leads && self->ranks && !is_running (page)
+                   && now.iteration == self->from.iteration && now.event == self->from.event;
+  self->leads = FALSE;
+  for (guint i = 0; leads && !worst && i < td_ranks_get_n_findings (self->ranks); i++)
+    {
+      const TdRanksFinding *f = td_ranks_get_finding (self->ranks, i);
+      if (f->level != TD_RANKS_NOTE && f->iteration >= 0)
+        worst = f;
+    }
+  if (worst)
+    go_to_array (page, worst->iteration, worst->array);
+}
+
+void
+td_ranks_page_lead (TdRanksPage *self)
+{
+  self->leads = TRUE;
+  self->from = td_session_get_moment (td_page_get_session (TD_PAGE (self)));
+  if (self->ranks)
+    lead (self);
 }
 
 /* A finding leads to its iteration and to what takes its array, on the rank that it is of. */

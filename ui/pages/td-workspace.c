@@ -295,6 +295,13 @@ find_page (TdWorkspace *self, const char *name)
   return NULL;
 }
 
+void
+td_workspace_show_finding (TdWorkspace *self)
+{
+  show_view (self, "ranks");
+  td_ranks_page_lead (TD_RANKS_PAGE (self->ranks));
+}
+
 gboolean
 td_workspace_show_picture (TdWorkspace *self, const char *page, const char *picture)
 {

@@ -38,6 +38,8 @@ void td_workspace_set_session (TdWorkspace *self, TdSession *session);
 
 /** Show what was written down about the session's recording; NULL: nothing can be. */
 void td_workspace_set_notebook (TdWorkspace *self, TdSession *session, TdNotebook *notebook);
+/** Show where the ranks of the session's run part, on their page and at the playhead. */
+void td_workspace_show_finding (TdWorkspace *self);
 /** Return the view of notes, or of watches. */
 TdNotesPage *td_workspace_get_notes (TdWorkspace *self, gboolean watches);
 /** Return the view of breakpoints. */

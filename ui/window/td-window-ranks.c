@@ -75,7 +75,7 @@ td__window_open_ranks (TdWindow *self, const char *folder)
     }
   if (!open_rank (self, tape, n_ranks))
     return FALSE;
-  td_workspace_show_page (self->workspace, "ranks");
+  td_workspace_show_finding (self->workspace);
   return TRUE;
 }
 
