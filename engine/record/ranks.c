@@ -71,6 +71,15 @@ td__recorder_clock (void)
   return td_ring_ticks ();
 }
 
+/* All have come to the end: it would be an iteration of its own, after the last, with nothing
+ * else in it. */
+static bool
+is_goodbye (const TdWait *wait)
+{
+  return !wait->failed && wait->kind == TD_WAIT_MEET && wait->whole
+         && strcmp (wait->call, "td_finish") == 0;
+}
+
 void
 td__recorder_wait (TdObserver *o, const TdWait *wait, bool ended)
 {
@@ -96,6 +105,8 @@ td__recorder_wait (TdObserver *o, const TdWait *wait, bool ended)
       put (r, &raw);
       return;
     }
+  if (is_goodbye (wait))
+    return;
   raw.wait.flags |= TD_TAPE_COLLECTIVE_BEFORE;
   if (!ended) /* only what came to an end: there is no iteration that it could be part of */
     return;

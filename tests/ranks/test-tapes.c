@@ -292,6 +292,21 @@ gradients_of_weights_that_were_not_rank_0s__are_left_out_and_said_to_be (void **
     }
 }
 
+/* The meeting of td_finish, where all come to it, makes no iteration of its own. */
+static void
+tapes__end_with_the_last_iteration (void **state)
+{
+  TdTestChild c = drift ("nothing", 9, 9, true);
+
+  (void)state;
+  assert_child_status (c, 0);
+  td_test_child_clear (&c);
+  c = TD_TEST_RUN (tapedeck, "info", td_test_tmp ("drift-rank-0.tdtape"));
+  assert_child_status (c, 0);
+  assert_non_null (strstr (c.out, "\niterations       6\n")); /* that drifting.c makes */
+  td_test_child_clear (&c);
+}
+
 static void
 sums__are_made_for_recorders_alone (void **state)
 {
@@ -313,6 +328,7 @@ main (int argc, char **argv)
     cmocka_unit_test (write_of_one_rank_alone__is_said_with_its_array_rank_and_update),
     cmocka_unit_test (ranks_that_differ_where_they_may__are_not_said_to_have_parted),
     cmocka_unit_test (gradients_of_weights_that_were_not_rank_0s__are_left_out_and_said_to_be),
+    cmocka_unit_test (tapes__end_with_the_last_iteration),
     cmocka_unit_test (sums__are_made_for_recorders_alone),
   };
 

@@ -146,7 +146,9 @@ struct _TdRanks
   gboolean shares_persistents; /* after an update: ranks are given one set of them */
   gint64
       uneven; /* iteration: the first in which some ranks update and others do not; -1: none */
-  guint n_steps; /* with updates of two ranks or more, which were compared */
+  gint64 more_updates_in; /* the first in which all do, some more often */
+  guint32 *more_updates;  /* and their operations then, by place; NULL: none */
+  guint n_steps;          /* with updates of two ranks or more, which were compared */
 };
 
 /* ---- texts and findings: td-ranks-say.c ---- */

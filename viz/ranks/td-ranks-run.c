@@ -137,6 +137,35 @@ look_for_left_out (TdRanks *self)
   f->advice = g_strdup ("All ranks must update as often");
 }
 
+/* Calls do not fit any more, and in one iteration a rank came to more updates than others. */
+static void
+look_for_more_updates (TdRanks *self)
+{
+  g_autofree gboolean *more = g_new0 (gboolean, self->n), *fewer = g_new0 (gboolean, self->n);
+  guint32 least = G_MAXUINT32;
+  TdRanksFinding *f;
+
+  if (!self->more_updates || td__ranks_has (self, TD_RANKS_UPDATES)
+      || (!td__ranks_has (self, TD_RANKS_MISMATCH) && !td__ranks_has (self, TD_RANKS_HANG)))
+    return;
+  for (guint i = 0; i < self->n; i++)
+    least = MIN (least, self->more_updates[i]);
+  for (guint i = 0; i < self->n; i++)
+    {
+      if (self->more_updates[i] % least != 0)
+        return; /* of more parameters, rather */
+      more[i] = self->more_updates[i] > least;
+      fewer[i] = !more[i];
+    }
+  g_autofree char *names = td__ranks_dup_names (self, more),
+                  *others = td__ranks_dup_names (self, fewer);
+  f = td__ranks_add (self, TD_RANKS_UPDATES, TD_RANKS_ERROR, self->more_updates_in, more);
+  f->sentence = g_strdup_printf ("%s made more updates in iteration %" G_GINT64_FORMAT
+                                 " than %s; from then on they are an update apart",
+                                 names, self->more_updates_in, others);
+  f->advice = g_strdup ("All ranks must update as often");
+}
+
 static void
 look_at_counts (TdRanks *self)
 {
@@ -287,6 +316,7 @@ td__ranks_look_at_run (TdRanks *self)
   find_length (self);
   look_for_plain_optimizer (self);
   look_for_left_out (self);
+  look_for_more_updates (self);
   look_at_counts (self);
   look_at_devices (self);
   look_for_straggler (self);

@@ -59,6 +59,7 @@ td_ranks_free (TdRanks *self)
   g_hash_table_unref (self->groups);
   g_array_unref (self->findings);
   g_string_chunk_free (self->chunk);
+  g_free (self->more_updates);
   g_free (self);
 }
 
@@ -353,6 +354,26 @@ compare_counts (TdRanks *self, const TdRankRow *row)
     self->uneven = row->number;
 }
 
+/* The first step in which all update, and some do so more often. */
+static void
+compare_updates (TdRanks *self, const TdRankRow *row)
+{
+  gboolean differ = FALSE;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      if (!row->of[i] || row->of[i]->n_update_events == 0 || is_broken_off (row->of[i]))
+        return;
+      differ = differ || row->of[i]->n_update_events != row->of[0]->n_update_events;
+    }
+  if (!differ || self->more_updates)
+    return;
+  self->more_updates = g_new (guint32, self->n);
+  self->more_updates_in = row->number;
+  for (guint i = 0; i < self->n; i++)
+    self->more_updates[i] = row->of[i]->n_update_events;
+}
+
 void
 td_ranks_look (TdRanks *self)
 {
@@ -376,6 +397,7 @@ td_ranks_look (TdRanks *self)
             count_begun (self, i, row->of[i]);
           }
       compare_counts (self, row);
+      compare_updates (self, row);
       td__ranks_parting_look (parting, self, row, table);
       td__ranks_gradients_look (gradients, self, row, table);
       td__ranks_graphs_look (graphs, self, row, table);

@@ -63,6 +63,8 @@ make_iteration (const PlantedStep *step)
     td_synthetic_read_gradient (s, "sum", 23, w2);
   if (!step->no_update)
     td_synthetic_update (s, "sgd");
+  if (step->updates_twice)
+    td_synthetic_update (s, "sgd");
   if (step->evaluated > 0)
     TD_OP (s, "linear", 40, TD_SHAPE (step->evaluated, 4),
            td_synthetic_input (s, "v", TD_SHAPE (step->evaluated, 4)), w1);

@@ -24,7 +24,7 @@ typedef struct
   gint64 batch;      /* rows of x */
   gboolean other_op; /* sigmoid at model.c:88 where the others have relu at model.c:12 */
   gboolean unused;   /* the layer l2 */
-  gboolean no_update, no_backward;
+  gboolean no_update, no_backward, updates_twice;
   gboolean nan;           /* exp at model.c:88 makes one; statistics are recorded */
   double input_mean;      /* of x; 0: no statistics */
   const char *attrs;      /* of relu; NULL: none */

@@ -316,6 +316,62 @@ updates__that_part_before_a_hang_are_told_with_their_first_iteration (void **sta
   assert_null (planted_find (failed, TD_RANKS_UPDATES));
 }
 
+/* Rank 1 makes two in iteration 2: at the end it waits for the others. */
+static void
+make_one_more (PlantedStep *step)
+{
+  const guint n = step->n_waits;
+
+  if (step->rank != 1)
+    return;
+  for (guint i = 0; step->iteration > 2 && i < n; i++)
+    step->waits[i].seq++;
+  if (step->iteration == 2)
+    {
+      step->updates_twice = TRUE;
+      for (guint i = 0; i < n; i++)
+        {
+          step->waits[step->n_waits] = step->waits[i];
+          step->waits[step->n_waits++].seq++;
+        }
+    }
+  if (step->iteration != 5)
+    return;
+  step->is_live = step->no_update = TRUE;
+  step->n_sums = 0;
+  step->n_waits = 1;
+  step->waits[0].duration_ns = 0;
+  step->waits[0].flags |= TD_TAPE_COLLECTIVE_WAITS;
+}
+
+/* The same calls, but no more operations of an update. */
+static void
+train_more (PlantedStep *step)
+{
+  make_one_more (step);
+  step->updates_twice = FALSE;
+}
+
+static void
+updates__that_are_more_before_a_hang_are_told_with_their_iteration (void **state)
+{
+  g_autoptr (TdRanks) more = planted_look_at (make_one_more),
+                      other = planted_look_at (train_more);
+  g_autofree char *text = NULL;
+  const TdRanksFinding *f = planted_find (more, TD_RANKS_UPDATES);
+
+  assert_non_null (planted_find (more, TD_RANKS_HANG));
+  assert_non_null (f);
+  assert_int_equal (f->level, TD_RANKS_ERROR);
+  assert_int_equal (f->iteration, 2);
+  ASSERT_RANKS (f, 1);
+  assert_contains (f->sentence,
+                   "rank 1 made more updates in iteration 2 than ranks 0, 2 and 3; from then "
+                   "on they are an update apart");
+  text = td_ranks_print (other, "text");
+  assert_not_contains (text, "made more updates");
+}
+
 /* Gradients are averaged by td_comm_allreduce_grad: no optimizer tells its numbers, and
  * parameters are told of before their update. */
 static void
@@ -558,6 +614,7 @@ main (void)
     td_test (numbers__are_told_with_both_values),
     td_test (updates__that_one_rank_leaves_out_are_counted),
     td_test (updates__that_part_before_a_hang_are_told_with_their_first_iteration),
+    td_test (updates__that_are_more_before_a_hang_are_told_with_their_iteration),
     td_test (nan__of_one_rank_is_told_with_what_made_it),
     td_test (nan__that_a_sum_of_all_ranks_handed_on_is_of_the_rank_that_had_it_before),
     td_test (nan__without_statistics_says_so),
