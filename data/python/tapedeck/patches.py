@@ -155,7 +155,7 @@ class Patches:
                 try:
                     recorder.states(optimizer)
                     recorder.without_gradient(optimizer)
-                    recorder.step_ends()
+                    recorder.step_ends(optimizer)
                 except Exception as error:
                     recorder.mistake("a step", error)
 

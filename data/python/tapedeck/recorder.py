@@ -19,6 +19,7 @@ from . import library as L
 from . import hot
 from . import names
 from . import plain
+from . import sums
 from .facts import (current_node, expired, free_weak_ref, now, sequence, set_mode, stack_is_python,
                     storage_of)
 
@@ -68,6 +69,7 @@ class Recorder:
                             budget_bytes=budget)
         options.rank, options.n_ranks = of_mpirun()
         options.size = L.ctypes.sizeof(options)
+        self.sums = sums.Sums(options.n_ranks) if options.n_ranks > 1 else None
         why = L.ctypes.create_string_buffer(300)
         self.p = self.lib.new(L.ctypes.byref(options), why, len(why))
         if not self.p:
@@ -137,6 +139,8 @@ class Recorder:
         known = names.Operator(func, lambda name, group, arguments: self.lib.kind(
             self.p, name.encode(), group.encode(), arguments.encode()))
         self.operators[id(func)] = known
+        if self.sums is not None:
+            self.sums.saw(known)
         return known
 
     # ------------------------------------------------------------------------- operators
@@ -313,8 +317,11 @@ class Recorder:
         if before is not None and not any(v in self.parameters for v in before.places.values()):
             self.give_up(cdata, before)  # what was recorded as it was made is known better now
         storage, cdata = self.storage(tensor, category)
-        self.declare(tensor, storage, cdata, category, flags, self.text(name), layer,
-                     self.text("%s/%s" % (path, name)) if flags else 0)
+        whole = "%s/%s" % (path, name) if flags else ""
+        number = self.text(whole)
+        if self.sums is not None:
+            self.sums.names[number] = whole
+        self.declare(tensor, storage, cdata, category, flags, self.text(name), layer, number)
 
     # ------------------------------------------------------------------------ iterations
 
@@ -414,7 +421,25 @@ class Recorder:
             self.on = on
         self.words += (L.REPORT, 4, self.text(str(key)), struct.unpack("q", struct.pack("d", value))[0])
 
-    def step_ends(self):
+    def name_of(self, parameter):
+        known = self.parameters.get(self.by_id.get(id(parameter)))
+        return self.sums.names.get(known[4], "") if known else ""
+
+    def sums_of(self, optimizer):
+        """What the ranks are compared by; the operators that it takes are not the program's."""
+        if self.sums is None or not self.open:
+            return
+        on, self.on = self.on, False
+        try:
+            self.words += self.sums.of_step(optimizer, self.name_of, self.text)
+        finally:
+            self.on = on
+
+    def step_ends(self, optimizer):
+        try:
+            self.sums_of(optimizer)
+        except Exception as error:
+            self.mistake("sums of a step", error)
         self.begun = self.stepped = True
         if not self.by_hand:
             self.finish()

@@ -321,6 +321,33 @@ take_notice (TdProducer *p, const int64_t *w, uint64_t n)
   return td__producer_notice (p, narrow (w[0]));
 }
 
+/* Ranks that hash in one way are compared, whichever that is. */
+static TdProducerStatus
+take_sum (TdProducer *p, const int64_t *w, uint64_t n)
+{
+  const uint32_t path = narrow (w[1]);
+  TdRawRankSum *raw;
+
+  (void)n;
+  if (!p->in_iteration || w[0] < 0 || w[0] >= TD_TAPE_N_SUMS || w[2] < 0 || w[2] > UINT8_MAX
+      || path == 0 || path > p->n_texts)
+    return refuse_words (p, "sum: outside an iteration, or of no kind or no path");
+  raw = td__producer_record (p, TD_RAW_RANK_SUM, 0, sizeof *raw);
+  if (raw == NULL)
+    return TD_PRODUCER_MEMORY;
+  raw->sum.kind = (uint8_t)w[0];
+  raw->sum.path = path;
+  raw->sum.flags = (uint8_t)w[2];
+  raw->sum.n_averaged = narrow (w[3]);
+  memcpy (raw->sum.sum, &w[4], sizeof raw->sum.sum);
+  memcpy (&raw->sum.sample, &w[6], sizeof raw->sum.sample);
+  raw->sum.at = (uint64_t)w[7];
+  raw->sum.size = (uint64_t)w[8];
+  raw->sum.n_not_finite = (uint64_t)w[9];
+  td__producer_feed (p, raw);
+  return TD_PRODUCER_OK;
+}
+
 /* How many words a record has: so many, or at least so many. */
 static const struct
 {
@@ -339,6 +366,7 @@ static const struct
   [TD_PRODUCER_WORD_MEASURED] = { take_measured, 2, false },
   [TD_PRODUCER_WORD_REPORT] = { take_report, 2, false },
   [TD_PRODUCER_WORD_NOTICE] = { take_notice, 1, false },
+  [TD_PRODUCER_WORD_SUM] = { take_sum, 10, false },
 };
 
 static TdProducerStatus

@@ -203,6 +203,10 @@ typedef enum
   TD_PRODUCER_WORD_MEASURED, /* variable, what td_producer_measure_ahead returned */
   TD_PRODUCER_WORD_REPORT,   /* key (a text), the bits of a double */
   TD_PRODUCER_WORD_NOTICE,   /* a text */
+  /** of a rank, before the next operation: what ranks are compared by (TdTapeRankSum): kind,
+   * path (a text), flags, n_averaged, both words of the sum, the bits of sample, at, size,
+   * n_not_finite */
+  TD_PRODUCER_WORD_SUM,
   TD_PRODUCER_N_WORDS
 } TdProducerWord;
 

@@ -1,0 +1,37 @@
+"""DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
+ddp.py STORE [write|rate|alone|adam].
+
+The last line of each rank is the sum of its weights, to the last bit.
+
+SPDX-License-Identifier: MIT
+"""
+import os
+import sys
+
+import torch
+import torch.distributed
+
+RANK, SIZE = (int(os.environ["OMPI_COMM_WORLD_" + what]) for what in ("RANK", "SIZE"))
+ITERATIONS, ODD = 5, 2
+mistake = sys.argv[2] if len(sys.argv) > 2 else ""
+odd = RANK == SIZE - 1
+
+torch.set_num_threads(1)
+torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=RANK, world_size=SIZE)
+torch.manual_seed(3)
+net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+model = net if mistake == "alone" else torch.nn.parallel.DistributedDataParallel(net)
+if mistake == "adam":
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+else:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2 if odd and mistake == "rate" else 0.1, momentum=0.9)
+torch.manual_seed(10 + RANK)
+for i in range(ITERATIONS):
+    if odd and mistake == "write" and i == ODD:
+        with torch.no_grad():
+            net[0].bias.add_(0.5)
+    optimizer.zero_grad()
+    model(torch.randn(6, 4)).square().mean().backward()
+    optimizer.step()
+print("weights " + float(sum(p.double().sum() for p in net.parameters())).hex())
+torch.distributed.barrier()

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Ranks of PyTorch are compared: test-ranks.py TAPEDECK PRODUCER-LIBRARY PACKAGE-FOLDER.
+
+Runs with the Python that TD_TEST_TORCH names, else with the first of the usual ones that has PyTorch;
+without one, without gloo in it or without mpirun it is skipped.  Prints TAP lines.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import claims  # noqa: E402  # pylint: disable=wrong-import-position
+from claims import claim  # noqa: E402  # pylint: disable=wrong-import-position
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RANKS = 3
+tapedeck, producer, package = map(os.path.abspath, sys.argv[1:4])
+python = claims.find_python()
+# Ranks on one machine need no network, and containers allow no reading of each other's memory.
+environment = claims.environment(
+    package, TAPEDECK_PRODUCER=producer, TAPEDECK_PYTHON=python, HWLOC_COMPONENTS="-gl", OMPI_MCA_btl="self,vader",
+    OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_plm="isolated", OMPI_MCA_plm_rsh_agent="false",
+    GLOO_SOCKET_IFNAME="lo")
+
+
+def run(*args, status=0):
+    result = subprocess.run(args, capture_output=True, text=True, env=environment, cwd=HERE)
+    assert result.returncode == status, (args, result.returncode, result.stdout[-1000:], result.stderr[-1000:])
+    return result
+
+
+def weights(text):
+    """What each rank has in the end."""
+    found = sorted(line[line.index("weights "):] for line in text.splitlines() if "weights " in line)
+    assert len(found) == RANKS, text
+    return found
+
+
+def record(folder, mistake=""):
+    tapes = os.path.join(folder, (mistake or "none") + ".ranks")
+    store = os.path.join(folder, (mistake or "none") + ".store")
+    said = run(tapedeck, "run", "-q", "-n", str(RANKS), "-o", tapes, "ddp.py", store, *filter(None, [mistake]))
+    assert "not on the tape" not in said.stderr, said.stderr
+    return tapes, weights(said.stdout)
+
+
+def findings(tapes, status):
+    said = json.loads(run(tapedeck, "ranks", "--json", tapes, status=status).stdout)
+    return said, [f for f in said["findings"] if f["level"] != "note"]
+
+
+def clean(folder, mistake):
+    tapes, _ = record(folder, mistake)
+    said, found = findings(tapes, 0)
+    assert not found, found
+    assert [rank["updates"] for rank in said["ranks"]] == [5] * RANKS, said["ranks"]
+    text = run(tapedeck, "ranks", tapes).stdout
+    assert "5 steps with updates of %d ranks compared" % RANKS in text, text
+    for rank in range(RANKS):
+        run(tapedeck, "check", os.path.join(tapes, "rank-%d.tdtape" % rank))
+
+
+def same(folder):
+    store = os.path.join(folder, "plain.store")
+    plain = run("mpirun", "--allow-run-as-root", "--oversubscribe", "-q", "-n", str(RANKS), python, "ddp.py", store)
+    assert weights(plain.stdout) == record(folder)[1] and len(set(weights(plain.stdout))) == 1, plain.stdout
+
+
+def named(folder, mistake, cause, iteration, ranks, array):
+    _, found = findings(record(folder, mistake)[0], 1)
+    first = found[0]
+    assert (first["cause"], first["iteration"], first["ranks"]) == (cause, iteration, ranks), found
+    assert first["array"] == array or first["array"].endswith(array), first
+
+
+def without(folder):
+    """One process has nobody to be compared with, and no sums."""
+    tape = os.path.join(folder, "one.tdtape")
+    run(python, "-c", "import torch, tapedeck\nnet = torch.nn.Linear(7, 3)\n"
+        "with tapedeck.record(%r, net):\n    net(torch.ones(1, 7)).sum().backward()\n"
+        "    torch.optim.SGD(net.parameters(), lr=1).step()\n" % tape)
+    assert "rank sum" not in run(tapedeck, "cat", tape).stdout
+
+
+def main():
+    if shutil.which("mpirun") is None:
+        print("1..0 # SKIP no mpirun here (openmpi-bin)")
+        sys.exit(77)
+    if subprocess.run([python, "-c", "from torch.distributed import ProcessGroupGloo"],
+                      capture_output=True).returncode != 0:
+        print("1..0 # SKIP this PyTorch has no gloo")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        claim("ranks that do the same have nothing found, and whole tapes", clean, folder, "")
+        claim("nor with Adam, whose states are compared too", clean, folder, "adam")
+        claim("recorded or not they have the same weights, bit for bit", same, tempfile.mkdtemp(dir=folder))
+        claim("a weight that one rank writes is named, with rank and iteration", named, folder, "write",
+              "parameters", 2, [RANKS - 1], "/0/bias")
+        claim("another learning rate is", named, folder, "rate", "optimizer numbers", 0, [RANKS - 1], "lr")
+        claim("and so are ranks of which each trains alone", named, folder, "alone", "optimizer state", 0, list(range(RANKS)),
+              "momentum_buffer")
+        claim("one process alone has no sums", without, folder)
+    claims.end()
+
+
+main()
