@@ -377,6 +377,53 @@ producer__says_at_an_end_that_it_was_work_outside (void **state)
   td_tape_reader_free (r);
 }
 
+/* What ranks are compared by comes back as it was said; of no kind, or of no path, it is
+ * refused. */
+static void
+producer__says_sums_of_a_rank (void **state)
+{
+  const TdTapeIteration *it;
+  const TdTapeRankSum *sum;
+  double sample = 0.25;
+  int64_t bits;
+  Fixture f;
+  TdTapeReader *r;
+
+  (void)state;
+  memcpy (&bits, &sample, sizeof bits);
+  open_tape (&f);
+  const int64_t path = td_producer_text (f.p, "net/l1/W");
+  const int64_t good[]
+      = { TD_PRODUCER_WORD_SUM, 12, TD_TAPE_SUM_MEAN, path, 0, 3, 7, -8, bits, 4, 6, 1 };
+  const int64_t wrong[][12] = {
+    { TD_PRODUCER_WORD_SUM, 12, TD_TAPE_N_SUMS, path, 0, 0, 0, 0, 0, 0, 0, 0 },
+    { TD_PRODUCER_WORD_SUM, 12, -1, path, 0, 0, 0, 0, 0, 0, 0, 0 },
+    { TD_PRODUCER_WORD_SUM, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+    { TD_PRODUCER_WORD_SUM, 12, 0, path + 1000, 0, 0, 0, 0, 0, 0, 0, 0 },
+    { TD_PRODUCER_WORD_SUM, 12, 0, path, 256, 0, 0, 0, 0, 0, 0, 0 },
+    { TD_PRODUCER_WORD_SUM, 11, 0, path, 0, 0, 0, 0, 0, 0, 0 },
+  };
+
+  must (&f, td_producer_words (f.p, good, 12));
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_int_equal (td_producer_words (f.p, wrong[i], (uint64_t)wrong[i][1]),
+                      TD_PRODUCER_WRONG);
+  must (&f, td_producer_end_iteration (f.p, 0));
+  assert_int_equal (td_producer_words (f.p, good, 12), TD_PRODUCER_WRONG); /* in no iteration */
+  r = close_tape (&f);
+  it = load (r, 0);
+  assert_int_equal (it->n_rank_sums, 1);
+  sum = it->rank_sums;
+  assert_string_equal (td_tape_reader_string (r, sum->path), "net/l1/W");
+  assert_int_equal (sum->kind, TD_TAPE_SUM_MEAN);
+  assert_int_equal (sum->n_averaged, 3);
+  assert_true (sum->sum[0] == 7 && sum->sum[1] == (uint64_t)-8);
+  assert_true (sum->sample == sample && sum->at == 4 && sum->size == 6
+               && sum->n_not_finite == 1);
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
+}
+
 /* ------------------------------------------------------------------- what makes no sense */
 
 typedef TdProducerStatus (*Mistake) (Fixture *f);
@@ -703,6 +750,7 @@ main (void)
     td_test (producer__says_what_outlives_its_iteration),
     td_test (producer__takes_a_row_of_words),
     td_test (producer__says_at_an_end_that_it_was_work_outside),
+    td_test (producer__says_sums_of_a_rank),
     td_test (producer__refuses_what_makes_no_sense),
     td_test (producer__is_the_only_one_that_writes_to_its_tape),
     td_test (producer__answers_without_a_tape),
