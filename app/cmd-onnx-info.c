@@ -79,6 +79,17 @@ print_ends (FILE *out, const char *what, const TdOnnxEnd *ends, int n)
     }
 }
 
+/* Each line of a text behind its label. */
+static void
+print_lines (FILE *out, const char *label, const char *text)
+{
+  for (size_t n; *text != '\0'; text += n + (text[n] == '\n'))
+    {
+      n = strcspn (text, "\n");
+      fprintf (out, "%-16s %.*s\n", label, (int)n, text);
+    }
+}
+
 static void
 print (FILE *out, const char *path, const TdOnnxLook *look, Trained trained)
 {
@@ -99,6 +110,8 @@ print (FILE *out, const char *path, const TdOnnxLook *look, Trained trained)
     fprintf (out, "%8d         %s%s%s\n", look->operators[i].n, look->operators[i].name,
              look->operators[i].domain[0] != '\0' ? " of domain " : "",
              look->operators[i].domain);
+  print_lines (out, "fixed", look->fixed);
+  print_lines (out, "assumed", look->assumed);
   if (look->n_lacks == 0)
     fprintf (out, "%-16s nothing\n", "not there");
   for (int i = 0; i < look->n_lacks; i++)
@@ -154,6 +167,22 @@ write_operators (TdJsonWriter *w, const TdOnnxLook *look)
 }
 
 static void
+write_lines (TdJsonWriter *w, const char *key, const char *text)
+{
+  char line[600];
+
+  td__json_key (w, key);
+  td__json_begin_array (w);
+  for (size_t n; *text != '\0'; text += n + (text[n] == '\n'))
+    {
+      n = strcspn (text, "\n");
+      snprintf (line, sizeof line, "%.*s", (int)n, text);
+      td__json_string (w, line);
+    }
+  td__json_end_array (w);
+}
+
+static void
 write_json (const char *path, const TdOnnxLook *look, Trained trained)
 {
   TdJsonWriter w;
@@ -183,6 +212,8 @@ write_json (const char *path, const TdOnnxLook *look, Trained trained)
     }
   td__json_member_int (&w, "nodes", look->n_nodes);
   write_operators (&w, look);
+  write_lines (&w, "fixed", look->fixed);
+  write_lines (&w, "assumed", look->assumed);
   td__json_key (&w, "not_there");
   td__json_begin_array (&w);
   for (int i = 0; i < look->n_lacks; i++)

@@ -85,6 +85,7 @@ typedef struct TdOnnxOpt
   bool weights_beside;
   void (*lack) (const char *line, void *user);
   void (*fixed) (const char *line, void *user);
+  void (*assumed) (const char *line, void *user);
   void *user;
   int end_;
 } TdOnnxOpt;
@@ -99,7 +100,8 @@ TD_API TdOnnxOpt td_save_onnx_options (void);
  * sizes that the code wrote as numbers follow too where they can be nothing else.  Where an
  * operation has the size as a number, or the code could mean both, the axis stays what it was,
  * and `fixed` hears so: the file never claims a size with which it does not run.  A number that
- * the code computed from a size by itself, in C, is not seen. Names of nodes and values are
+ * the code computed from a size by itself, in C, is not seen.  After a call with a batch of 1,
+ * a 1 of the code's own may be that size or a number: `assumed` hears which was taken where. Names of nodes and values are
  * paths of links, of inputs the names of variables (td_name). Dropout is written as it ran, and
  * draws other numbers; batch normalization while training normalises by the batch, and leaves
  * its running moments as they are. *Errors*: TD_ERR_ARG naming what ONNX does not have, with

@@ -143,6 +143,11 @@ typedef struct TdStaticSaveOpt
   void (*fixed) (const char *line, void *user); /**< .onnx: hears of each axis that stays as it
                           was, and why: "batch stays 4: get_item at net.c:12 takes some of its
                           rows by number", which the file says in its metadata too */
+  void (*assumed) (const char *line, void *user); /**< .onnx: of a call with a batch of 1:
+                          hears of each number 1 of the code that may be the batch or a number,
+                          and what it was taken for: "1 is a number and not batch in the array
+                          (1, 4) of add at net.c:12", which the file says in its metadata too;
+                          NULL: a line on stderr says how many there are */
   void *user;
   int end_;
 } TdStaticSaveOpt;

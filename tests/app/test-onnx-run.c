@@ -375,6 +375,48 @@ info__is_json_as_well (void **state)
   td_test_child_clear (&child);
 }
 
+/* What td_save_onnx writes of sizes, behind a model: an entry of its metadata each. */
+static const char *
+write_model_with_words (void)
+{
+  static const char words[] = "\x72\x14\x0a\x07"
+                              "assumed"
+                              "\x12\x09"
+                              "one\nother"
+                              "\x72\x16\x0a\x05"
+                              "fixed"
+                              "\x12\x0d"
+                              "batch stays 4"
+                              "\x72\x0c\x0a\x06"
+                              "author"
+                              "\x12\x02"
+                              "me";
+  const char *path = write_model ();
+  FILE *f = fopen (path, "ab");
+
+  assert_non_null (f);
+  fwrite (words, 1, sizeof words - 1, f);
+  fclose (f);
+  return path;
+}
+
+static void
+info__says_what_of_the_sizes_stays_or_was_assumed (void **state)
+{
+  TdTestChild child = info_of (write_model_with_words ());
+
+  (void)state;
+  assert_contains (child.out, "fixed            batch stays 4\n"
+                              "assumed          one\n"
+                              "assumed          other\n");
+  assert_null (strstr (child.out, "author"));
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck (), "info", "--json", write_model_with_words ());
+  assert_contains (child.out, "\"fixed\": [\"batch stays 4\"]");
+  assert_contains (child.out, "\"assumed\": [\"one\", \"other\"]");
+  td_test_child_clear (&child);
+}
+
 int
 main (void)
 {
@@ -393,6 +435,7 @@ main (void)
     td_test (run__lists_what_is_not_there),
     td_test (info__says_what_a_model_has_and_what_is_not_there),
     td_test (info__is_json_as_well),
+    td_test (info__says_what_of_the_sizes_stays_or_was_assumed),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

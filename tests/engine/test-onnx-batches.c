@@ -18,6 +18,16 @@ hear (const char *line, void *user)
   n_heard++;
 }
 
+/* The last line of what was taken for granted. */
+static char assumed[300];
+
+static void
+hear_assumed (const char *line, void *user)
+{
+  (void)user;
+  snprintf (assumed, sizeof assumed, "%s", line);
+}
+
 /* Reshapes by what the code knows of the batch. */
 enum
 {
@@ -158,6 +168,81 @@ out__of_a_recurrent_layer_with_a_batch_of_one_runs_with_others (void **state)
   td_link_free (cell);
 }
 
+/* A mask that has one number for each row, saved with one row: that number is the file's for
+ * every row, which no operation forbids. */
+static void
+out__of_a_batch_of_one_says_which_numbers_may_be_the_batch (void **state)
+{
+  enum
+  {
+    MASK,
+    MASK_OF_ONE,
+    LABELS,
+    ROW,
+    FACTOR,
+    N_KINDS
+  };
+  static const char *const says[] = {
+    [MASK] = "1 is a number and not batch in the array (1, 1) of mul at test-onnx-batches.c:",
+    [MASK_OF_ONE] = "1 is a number and not batch in the array (1, 1) of mul at ",
+    [LABELS] = "all rows are the one of the array (1) of softmax_cross_entropy at ",
+    [ROW] = "a size is taken for batch in reshape at ",
+    [FACTOR] = "1 is no count of batch in mul_scalar at ",
+  };
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  for (int kind = 0; kind < N_KINDS; kind++)
+    TD_USING (keep_graph, 1)
+      TD_SCOPE ("call")
+        {
+          TdVar *x = td_zeros (TD_F32, TD_SHAPE (1, 4)), *y = NULL;
+          char *text;
+
+          fill (x, 3);
+          y = kind == MASK          ? td_mul (x, td_full (TD_F32, TD_SHAPE (1, 1), 0.5))
+              : kind == MASK_OF_ONE ? td_mul (x, td_full (TD_F32, TD_SHAPE (1, 1), 1))
+              : kind == LABELS ? td_softmax_cross_entropy (x, td_full (TD_I32, TD_SHAPE (1), 3))
+              : kind == ROW    ? td_reshape (x, TD_SHAPE (1, -1))
+                               : td_mul_scalar (x, 1);
+          assumed[0] = '\0';
+          assert_int_equal (td_save_onnx (&y, 1, td_test_tmp ("one.onnx"), .in = &x, .n_in = 1,
+                                          .assumed = hear_assumed),
+                            TD_OK);
+          assert_memory_equal (assumed, says[kind], strlen (says[kind]));
+          keep_case ("one.onnx", 0, &x, 1, &y, 1);
+          text = run_onnx ("one.onnx", true);
+          assert_non_null (strstr (text, "input0(batch,4) -> "));
+          assert_non_null (strstr (text, "assumed="));
+          assert_non_null (strstr (text, assumed));
+          free (text);
+        }
+}
+
+/* What is known of its sizes is not said: of a parameter's, of a reshape that can mean one
+ * thing. */
+static void
+out__of_a_batch_of_one_says_nothing_of_what_is_known (void **state)
+{
+  TdLink *net = td_linear_new (NULL, "net", 6, 1);
+
+  (void)state;
+  fill_params (net, 5);
+  TD_USING (keep_graph, 1)
+    TD_SCOPE ("call")
+      {
+        TdVar *x = td_zeros (TD_F32, TD_SHAPE (1, 2, 3)), *y;
+
+        y = td_mul_scalar (td_link (net, td_reshape (x, TD_SHAPE (-1, 6))), 0.5);
+        assumed[0] = '\0';
+        assert_int_equal (td_save_onnx (&y, 1, td_test_tmp ("known.onnx"), .in = &x, .n_in = 1,
+                                        .assumed = hear_assumed),
+                          TD_OK);
+        assert_string_equal (assumed, "");
+      }
+  td_link_free (net);
+}
+
 int
 main (void)
 {
@@ -165,6 +250,8 @@ main (void)
     engine_test (out__of_a_reshape_is_right_or_says_that_the_batch_stays),
     engine_test (out__of_an_array_that_counts_the_rows_says_that_the_batch_stays),
     engine_test (out__of_a_recurrent_layer_with_a_batch_of_one_runs_with_others),
+    engine_test (out__of_a_batch_of_one_says_which_numbers_may_be_the_batch),
+    engine_test (out__of_a_batch_of_one_says_nothing_of_what_is_known),
   };
 
   return cmocka_run_group_tests_name ("onnx-batches", tests, NULL, NULL);

@@ -107,6 +107,7 @@ typedef struct TdOnnxGraph
   int refs;
   TdOnnxArena arena;
   const char *name, *producer, *producer_version;
+  const char *fixed, *assumed; /**< what td_save_onnx says of the sizes, lines; or "" */
   int64_t ir_version, opset; /**< opset 0: the standard domain is not imported */
   TdOnnxNode *nodes;
   TdOnnxGiven *givens;

@@ -140,6 +140,8 @@ td__onnx_look (const char *path, char *why, size_t size)
       look->name = g->name;
       look->producer = g->producer;
       look->producer_version = g->producer_version;
+      look->fixed = g->fixed;
+      look->assumed = g->assumed;
       look->n_in = g->n_in + g->n_optional;
       look->n_out = g->n_out;
       look->in = ends (g, g->in, look->n_in, g->n_in);

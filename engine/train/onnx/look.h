@@ -29,6 +29,8 @@ typedef struct TdOnnxLook
   TdOnnxCount *operators; /**< by number, then by name */
   int n_operators, n_nodes;
   int64_t n_initializers, n_numbers, initializer_bytes;
+  const char *fixed, *assumed; /**< what td_save_onnx wrote of sizes that stay, and of numbers
+                                  that may be sizes: lines, or "" */
   char **lacks; /**< what it asks for and is not there, a line each */
   int n_lacks;
   void *inside; /**< nothing for others */

@@ -61,8 +61,9 @@ count (TdWire w, unsigned number)
   return n;
 }
 
+/* A text without an end in the middle, and without control characters but `kept`. */
 static const char *
-text (Parse *p, const TdWireField *f)
+text_with (Parse *p, const TdWireField *f, char kept)
 {
   const size_t n = f->kind == TD_WIRE_BYTES ? td__wire_left (&f->bytes) : 0;
   char *t;
@@ -71,10 +72,17 @@ text (Parse *p, const TdWireField *f)
     return "";
   t = td__onnx_alloc (&p->g->arena, n + 1, 1);
   memcpy (t, f->bytes.at, n);
-  for (size_t i = 0; i < n; i++) /* of one line, and without an end in the middle */
-    if ((unsigned char)t[i] < ' ')
+  for (size_t i = 0; i < n; i++)
+    if ((unsigned char)t[i] < ' ' && (t[i] == '\0' || t[i] != kept))
       t[i] = '_';
   return t;
+}
+
+/* The same of one line. */
+static const char *
+text (Parse *p, const TdWireField *f)
+{
+  return text_with (p, f, '\0');
 }
 
 /* How many numbers a list has, packed or not, at most: every one takes a byte or more. */
@@ -502,6 +510,25 @@ opset (Parse *p, TdWire w)
     p->g->opset = version;
 }
 
+/* What td_save_onnx says of the sizes; entries of others are not looked at. */
+static void
+metadata (Parse *p, TdWire w)
+{
+  const char *key = "", *value = "";
+  TdWireField f;
+
+  while (td__wire_next (&w, &f))
+    if (f.number == ENTRY_KEY)
+      key = text (p, &f);
+    else if (f.number == ENTRY_VALUE)
+      value = text_with (p, &f, '\n');
+  p->bad |= w.bad;
+  if (strcmp (key, "fixed") == 0)
+    p->g->fixed = value;
+  else if (strcmp (key, "assumed") == 0)
+    p->g->assumed = value;
+}
+
 void
 td__onnx_graph_unref (TdOnnxGraph *g)
 {
@@ -523,7 +550,7 @@ td__onnx_parse (const uint8_t *bytes, size_t n, char *why, size_t size)
   TdWireField f;
 
   p.g->refs = 1;
-  p.g->name = p.g->producer = p.g->producer_version = "";
+  p.g->name = p.g->producer = p.g->producer_version = p.g->fixed = p.g->assumed = "";
   while (td__wire_next (&w, &f))
     if (f.number == MODEL_IR_VERSION && f.kind == TD_WIRE_VARINT)
       p.g->ir_version = (int64_t)f.value;
@@ -533,6 +560,8 @@ td__onnx_parse (const uint8_t *bytes, size_t n, char *why, size_t size)
       p.g->producer_version = text (&p, &f);
     else if (f.number == MODEL_OPSET && f.kind == TD_WIRE_BYTES)
       opset (&p, f.bytes);
+    else if (f.number == MODEL_METADATA && f.kind == TD_WIRE_BYTES)
+      metadata (&p, f.bytes);
     else if (f.number == MODEL_GRAPH && f.kind == TD_WIRE_BYTES && !is_there)
       {
         is_there = true;

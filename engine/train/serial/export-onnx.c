@@ -526,33 +526,66 @@ opset (TdMessage *model, const char *domain, int version)
   td__message_nest (model, MODEL_OPSET, &m);
 }
 
-/* "batch stays 4: get_item at x.c:12 takes some of its rows by number", to who asks, and all
- * such lines in the file, under one key: it may have no other of the name. */
+/* One more line of what an entry of the file says, to who asks too: they are under one key, as
+ * a file may have no other of the name. */
+static void
+add_line (TdExport *lines, const char *line, void (*hear) (const char *line, void *user),
+          void *user)
+{
+  td__export_print (lines, "%s%s", lines->n > 0 ? "\n" : "", line);
+  if (hear != NULL)
+    hear (line, user);
+}
+
+static void
+end_lines (TdExport *lines, const char *key, TdMessage *tail)
+{
+  TdMessage entry = { NULL, 0, 0 };
+
+  if (lines->n == 0)
+    return;
+  td__message_text (&entry, ENTRY_KEY, key);
+  td__message_bytes (&entry, ENTRY_VALUE, lines->bytes, lines->n);
+  td__message_nest (tail, MODEL_METADATA, &entry);
+  free (lines->bytes);
+}
+
+/* "batch stays 4: get_item at x.c:12 takes some of its rows by number". */
 static void
 say_fixed (const TdOnnx *o, const TdOnnxOpt *options, TdMessage *tail)
 {
-  char lines[TD_ONNX_SYMBOLS * 481] = "";
-  size_t n = 0;
-  TdMessage entry = { NULL, 0, 0 };
+  TdExport lines = { NULL, 0, 0 };
+  char line[480];
 
   for (int i = 0; i < o->sizes.n_symbols; i++)
     if (o->sizes.symbols[i].why[0] != '\0')
       {
         const TdOnnxSymbol *symbol = &o->sizes.symbols[i];
-        char *line = lines + n + (n > 0);
 
-        lines[n] = n > 0 ? '\n' : '\0';
-        n = (size_t)(line - lines);
-        n += (size_t)snprintf (line, 480, "%s stays %lld: %s", symbol->name,
-                               (long long)symbol->v[0], symbol->why);
-        if (options->fixed != NULL)
-          options->fixed (line, options->user);
+        snprintf (line, sizeof line, "%s stays %lld: %s", symbol->name, (long long)symbol->v[0],
+                  symbol->why);
+        add_line (&lines, line, options->fixed, options->user);
       }
-  if (n == 0)
-    return;
-  td__message_text (&entry, ENTRY_KEY, "fixed");
-  td__message_text (&entry, ENTRY_VALUE, lines);
-  td__message_nest (tail, MODEL_METADATA, &entry);
+  end_lines (&lines, "fixed", tail);
+}
+
+/* What was taken for granted; where nobody listens it is said once. */
+static void
+say_assumed (const TdOnnx *o, const TdOnnxOpt *options, const char *path, TdMessage *tail)
+{
+  TdExportLacks assumed = { 0, NULL, 0 };
+  TdExport lines = { NULL, 0, 0 };
+
+  td__onnx_sizes_assumed (&o->sizes, &assumed);
+  for (uint32_t i = 0; i < assumed.n_lines; i++)
+    add_line (&lines, assumed.lines[i], options->assumed, options->user);
+  if (assumed.n_lines > 0 && options->assumed == NULL)
+    fprintf (stderr,
+             "tapedeck: %s: it ran with a size of 1, and %u thing%s may be another with others "
+             "(tapedeck info): %s\n",
+             path, assumed.n_lines, assumed.n_lines > 1 ? "s" : "", assumed.lines[0]);
+  end_lines (&lines, "assumed", tail);
+  td__export_lacks_free (&assumed);
 }
 
 static TdStatus
@@ -572,6 +605,7 @@ write_model (TdOnnx *o, const char *call, const char *name, const TdOnnxOpt *opt
   if (n_lacks > 0)
     opset (&tail, "org.tapedeck", 1);
   say_fixed (o, options, &tail);
+  say_assumed (o, options, path, &tail);
   status = td__onnx_write (call, o->s, &o->weights, &head, &o->graph, &tail,
                            options->weights_beside, path, site);
   td__message_free (&head);

@@ -386,6 +386,7 @@ td_static_save_at (TdStatic *function, const char *path, TdStaticSaveOpt options
                                           .weights_beside = options.weights_beside,
                                           .lack = options.lack,
                                           .fixed = options.fixed,
+                                          .assumed = options.assumed,
                                           .user = options.user },
                             path, site);
   else if (strcmp (ending, ".c") == 0)

@@ -17,6 +17,8 @@
 
 #include "static/schedule.h"
 
+struct TdExportLacks;
+
 enum
 {
   TD_ONNX_NUMBER = -1, /* TdOnnxDecision.symbol */
@@ -104,6 +106,10 @@ bool td__onnx_size_same (const TdOnnxSize *a, const TdOnnxSize *b);
 const char *td__onnx_size_text (const TdOnnxSizes *sizes, const TdOnnxSize *s, char *text,
                                 size_t size);
 void td__onnx_sizes_free (TdOnnxSizes *sizes);
+/** Where a symbol that is open was 1: each number 1 of the code that was taken for that size,
+ * or not, and may be the other: "1 is a number and not batch in the array (1, 4) of add at
+ * net.c:12".  *Owner*: lines, td__export_lacks_free.  (onnx-assumed.c) */
+void td__onnx_sizes_assumed (const TdOnnxSizes *sizes, struct TdExportLacks *lines);
 
 /* onnx-size-rules.c: what infer does not know */
 /** What of a step cannot follow the symbols of its operands, and those symbols' bits in *mask;

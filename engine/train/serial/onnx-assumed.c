@@ -1,0 +1,266 @@
+/* What a file takes for granted, so that who runs it with another batch can know.
+ *
+ * Where a symbol's size was 1, a number 1 of the code's own - in an array that it brought, in
+ * an attribute - may be that size or a 1 whatever the size is, and no operation tells the two
+ * apart: 1 broadcasts.  An array of one number may have another in each row.  The analysis
+ * takes the likelier of both, and here are the places where it did.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "onnx-sizes.h"
+
+#include "compute/core/operands.h"
+#include "export.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct
+{
+  const TdOnnxSizes *z;
+  uint64_t ones; /* symbols whose size was 1, and that are open */
+  char names[2 * sizeof ((TdOnnxSymbol *)NULL)->name];
+  TdExportLacks *lines;
+} Assumed;
+
+static const TdShape *
+shape_of (const Assumed *a, uint32_t node)
+{
+  return &a->z->s->nodes[node].shape;
+}
+
+/* Of a node's sizes: 1, and no symbol's. */
+static bool
+is_number_one (const Assumed *a, uint32_t node, int axis)
+{
+  return shape_of (a, node)->dim[axis] == 1 && a->z->of[node][axis].mask == 0;
+}
+
+static bool
+has_number_one (const Assumed *a, uint32_t node)
+{
+  for (int d = 0; d < shape_of (a, node)->ndim; d++)
+    if (is_number_one (a, node, d))
+      return true;
+  return false;
+}
+
+static uint64_t
+symbols_of (const Assumed *a, uint32_t node)
+{
+  uint64_t mask = 0;
+
+  for (int d = 0; d < shape_of (a, node)->ndim; d++)
+    mask |= a->z->of[node][d].mask;
+  return mask;
+}
+
+/* --- arrays --- */
+
+/* The first step that reads it; NULL: none does. */
+static const TdStep *
+reader_of (const Assumed *a, uint32_t node)
+{
+  for (uint32_t i = 0; i < a->z->s->forward.n; i++)
+    for (uint32_t k = 0; k < a->z->s->forward.steps[i].n_in; k++)
+      if (td__step_in (a->z->s, &a->z->s->forward.steps[i], k) == node)
+        return &a->z->s->forward.steps[i];
+  return NULL;
+}
+
+/* is_brought: its numbers are the code's, not of a call that fills an array. */
+static void
+say_array (Assumed *a, uint32_t node, bool is_brought)
+{
+  const TdStep *reader = reader_of (a, node);
+  const char *by = reader != NULL && reader->cls != NULL ? reader->cls->name : "an output";
+  char shape[120], text[260];
+
+  td_shape_text (shape_of (a, node), shape, sizeof shape);
+  if (is_brought && (symbols_of (a, node) & a->ones) != 0)
+    snprintf (text, sizeof text, "all rows are the one of the array %.100s of %.60s", shape,
+              by);
+  else if (has_number_one (a, node))
+    snprintf (text, sizeof text, "1 is a number and not %.60s in the array %.80s of %.60s",
+              a->names, shape, by);
+  else
+    return;
+  td__export_lack (a->lines, reader != NULL ? reader : &(TdStep){ .site = NULL }, text);
+}
+
+/* An array that the code brought, which is no link's: nobody says where its sizes and numbers
+ * come from. */
+static bool
+is_brought (const Assumed *a, uint32_t node)
+{
+  const TdSchedule *s = a->z->s;
+
+  for (uint32_t i = s->n_arguments; i < s->n_externals; i++)
+    if (s->externals[i].node == node)
+      return (s->externals[i].var->flags & TD_VAR_PERSISTENT) == 0;
+  return td__export_is_given (s, node);
+}
+
+static void
+arrays (Assumed *a)
+{
+  for (uint32_t n = 0; n < a->z->s->n_nodes; n++)
+    if (is_brought (a, n) && td__export_is_used (a->z->s, n))
+      say_array (a, n, true);
+}
+
+/* --- operations --- */
+
+static bool
+is_shape_ambiguous (const Assumed *a, const TdStep *step)
+{
+  const uint32_t from = td__step_in (a->z->s, step, 0), node = td__step_out (a->z->s, step, 0);
+  const TdShape *written = step->attrs; /* all that reshape has */
+  int n = 0, n_open = 0;
+  bool follows = false;
+
+  for (int d = 0; d < written->ndim; d++)
+    {
+      n += written->dim[d] == 1;
+      n_open += written->dim[d] == -1;
+      follows = follows || (written->dim[d] == 1 && a->z->of[node][d].mask != 0);
+    }
+  return (symbols_of (a, from) & a->ones) != 0 && (n_open > 0 ? n > 0 : n != 1 || !follows);
+}
+
+/* A size of the result that no operand has in its place, or that is no longer the symbol. */
+static bool
+is_written_one (const Assumed *a, const TdStep *step)
+{
+  return has_number_one (a, td__step_out (a->z->s, step, 0));
+}
+
+static bool
+is_once (const Assumed *a, const TdStep *step)
+{
+  int64_t times[2 * TD_MAX_DIMS];
+  const int n = td__export_ints (step, td__export_has (step, "reps") ? "reps" : "repeats",
+                                 times, 2 * TD_MAX_DIMS);
+
+  (void)a;
+  for (int i = 0; i < n; i++)
+    if (times[i] == 1)
+      return true;
+  return false;
+}
+
+/* One by the batch; or the gradient of a mean of squares, two by it, of what has no axis of the
+ * batch's. */
+static bool
+is_count_of_one (const Assumed *a, const TdStep *step)
+{
+  const double factor = fabs (td__export_number (step, "value", 0));
+  const uint32_t node = td__step_in (a->z->s, step, 0);
+  const uint64_t from = a->z->depends[node] & a->ones;
+
+  return (factor == 1 && from != 0) || (factor == 2 && (from & ~symbols_of (a, node)) != 0);
+}
+
+static const struct
+{
+  const char *op;
+  bool (*is_ambiguous) (const Assumed *a, const TdStep *step);
+  const char *how;
+} rules[] = {
+  { "reshape", is_shape_ambiguous, "a size is taken for" },
+  { "broadcast_to", is_written_one, "1 is a number and not" },
+  { "sum_to", is_written_one, "1 is a number and not" },
+  { "tile", is_once, "1 is how often and not" },
+  { "repeat", is_once, "1 is how often and not" },
+  { "repeat_grad", is_once, "1 is how often and not" },
+  { "mul_scalar", is_count_of_one, "1 is no count of" },
+  { "div_scalar", is_count_of_one, "1 is no count of" },
+  { "rdiv_scalar", is_count_of_one, "1 is no count of" },
+};
+
+static void
+say_operation (Assumed *a, const TdStep *step)
+{
+  char text[260];
+
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+    if (strcmp (rules[i].op, step->cls->name) == 0 && rules[i].is_ambiguous (a, step))
+      {
+        snprintf (text, sizeof text, "%s %.120s in %.100s", rules[i].how, a->names,
+                  step->cls->name);
+        td__export_lack (a->lines, step, text);
+      }
+}
+
+/* Does it repeat its operands to one shape, and have gradients that are summed back? */
+static bool
+broadcasts (const TdStep *step)
+{
+  return step->cls->infer == td__infer_float_pair || step->cls->infer == td__infer_number_pair
+         || strcmp (step->cls->name, "where") == 0;
+}
+
+/* A parameter's axis of 1 stands where another operand has the symbol: the parameter is as it
+ * is, but its gradient is a sum where the symbol is more than 1, and at 1 nothing was summed.
+ */
+static void
+say_alignment (Assumed *a, const TdStep *step)
+{
+  const uint32_t out = td__step_out (a->z->s, step, 0);
+  const TdShape *y = shape_of (a, out);
+
+  if (!broadcasts (step))
+    return;
+  for (uint32_t i = 0; i < step->n_in; i++)
+    {
+      const uint32_t node = td__step_in (a->z->s, step, i);
+      const int more = y->ndim - shape_of (a, node)->ndim;
+      char name[160], text[260];
+
+      for (int d = more; d >= 0 && d < y->ndim; d++)
+        if ((a->z->of[out][d].mask & a->ones) != 0 && is_number_one (a, node, d - more)
+            && (a->z->depends[node] & a->ones) == 0 && !is_brought (a, node))
+          {
+            snprintf (text, sizeof text, "1 is a number and not %.60s in %.100s of %.60s",
+                      a->names,
+                      td__export_is_given (a->z->s, node)
+                          ? td__export_name (a->z->s, node, name, sizeof name)
+                          : "an operand",
+                      step->cls->name);
+            td__export_lack (a->lines, step, text);
+            break;
+          }
+    }
+}
+
+void
+td__onnx_sizes_assumed (const TdOnnxSizes *z, TdExportLacks *lines)
+{
+  Assumed a = { .z = z, .lines = lines };
+  size_t n = 0;
+
+  for (int i = 0; i < z->n_symbols; i++)
+    if (z->symbols[i].why[0] == '\0' && z->symbols[i].v[0] == 1)
+      {
+        a.ones |= (uint64_t)1 << i;
+        if (n + strlen (z->symbols[i].name) + 5 < sizeof a.names)
+          n += (size_t)snprintf (a.names + n, sizeof a.names - n, "%s%s", n > 0 ? " or " : "",
+                                 z->symbols[i].name);
+      }
+  if (a.ones == 0)
+    return;
+  arrays (&a);
+  for (uint32_t i = 0; i < z->s->forward.n; i++)
+    {
+      const TdStep *step = &z->s->forward.steps[i];
+
+      if (step->kind == TD_STEP_OP)
+        {
+          say_operation (&a, step);
+          say_alignment (&a, step);
+        }
+      else if (step->kind == TD_STEP_FILL)
+        say_array (&a, td__step_out (z->s, step, 0), false);
+    }
+}
