@@ -307,14 +307,6 @@ plant (void *numbers, TdDtype dtype, size_t i, double number)
     ((uint16_t *)numbers)[i] = td_bf16_of_float ((float)number);
 }
 
-/* Where the numbers of one planting are: the first, or one in the middle and the last. */
-typedef struct
-{
-  double number;
-  int input;
-  bool first;
-} Planting;
-
 /* A copy of the row whose input has the number planted, with what the engine makes of it; false
  * where the engine refuses it. */
 static bool
@@ -381,10 +373,9 @@ is_float (TdDtype dtype)
   return dtype == TD_F32 || dtype == TD_F64 || dtype == TD_F16 || dtype == TD_BF16;
 }
 
-/* Calls with each number planted in each input of floating-point numbers; returns how many
- * there were, and adds to *n_wrong. */
-static int
-call_planted (void *library, const Row *row, int *n_wrong)
+int
+row_each_planted (const Row *row,
+                  void (*each) (const Row *planted, const Planting *p, void *user), void *user)
 {
   static const double numbers[] = { NAN, INFINITY, -INFINITY };
   int n = 0;
@@ -399,17 +390,31 @@ call_planted (void *library, const Row *row, int *n_wrong)
       if (row_planted (row, &p, &planted))
         {
           n++;
-          if (!call_agrees (library, row, &planted))
-            {
-              print_message ("  with %g in input %d%s\n", p.number, p.input,
-                             p.first ? ", at first" : "");
-              ++*n_wrong;
-            }
+          each (&planted, &p, user);
         }
       for (int k = 0; k < row->c->n_in + row->c->n_out; k++)
         free (planted.arrays[k]);
     }
   return n;
+}
+
+typedef struct
+{
+  void *library;
+  const Row *row;
+  int n_wrong;
+} PlantedCalls;
+
+static void
+call_planted (const Row *planted, const Planting *p, void *user)
+{
+  PlantedCalls *calls = user;
+
+  if (call_agrees (calls->library, calls->row, planted))
+    return;
+  print_message ("  with %g in input %d%s\n", p->number, p->input,
+                 p->first ? ", at first" : "");
+  calls->n_wrong++;
 }
 
 void
@@ -440,7 +445,12 @@ rows_agree_as_c (const TdDtype *runs, int n_runs, const char *compiler)
           n_written++;
           n_wrong += !call_agrees (library, &rows[i], &rows[i]);
           if (!rows[i].random)
-            n_planted += call_planted (library, &rows[i], &n_wrong);
+            {
+              PlantedCalls calls = { .library = library, .row = &rows[i] };
+
+              n_planted += row_each_planted (&rows[i], call_planted, &calls);
+              n_wrong += calls.n_wrong;
+            }
         }
     }
   dlclose (library);

@@ -40,6 +40,21 @@ const char *row_file (const Row *row, const char *ending);
 void row_save (Row *row, TdStatic *s, int format);
 void rows_forget (void);
 
+/** Where a number that is none stands: in an input, first, or in the middle and last. */
+typedef struct
+{
+  double number;
+  int input;
+  bool first;
+} Planting;
+
+/** See a copy of the row for each of NaN and the infinities, planted in each input of
+ * floating-point numbers, with what the engine makes of it.  Those that it refuses, and those
+ * that its kernels do not agree on, are left out; returns how many there were. */
+int row_each_planted (const Row *row,
+                      void (*each) (const Row *planted, const Planting *p, void *user),
+                      void *user);
+
 /** Compile the rows of these types that were written, as one library, with the compiler and its
  * options, and call each: fails where one does not give what the engine gave.  Floats may be
  * 1e-5 off, doubles 1e-12, halves the next number.  Prints how many there were, and how many

@@ -14,6 +14,7 @@
   "Where(Unsqueeze(k,[1]),Mul(Sub(a,h)," SCALE "),0)"
 #define BATCH "Max(#0,1)"
 #define ROWS LABELS ("a") "w=Cast(k;to=T);"
+#define PICKED "Where(k,Gather(b,i),Cast(0;to=T))"
 #define ROWS_COUNTED "Max(ReduceSum(w;keepdims=0),Cast(1;to=T))"
 #define ROWS_BATCH "Max(Cast(#0;to=T),Cast(1;to=T))"
 #define SIGMOID "t=Cast(b;to=F);k=GreaterOrEqual(t,0);u=Where(k,Sub(Sigmoid(a),t),0);"
@@ -33,8 +34,8 @@
 const TdOnnxRecipe td__onnx_gradient_recipes[] = {
   { "elu_grad", "Where(Greater(a,0),b,Mul(Mul(b,@alpha),Exp(a)))" },
   { "softplus_grad", "Mul(b,Sigmoid(Mul(a,@beta)))" },
-  { "clipped_relu_grad", "Where(And(Greater(a,0),Less(a,@z)),b,0)" },
-  { "hard_sigmoid_grad", "Where(Less(Abs(a),2.5),Mul(b,0.2),0)" },
+  { "clipped_relu_grad", "Where(And(Greater(a,0),Less(a,@z)),b," TD_ONNX_NOTHING ")" },
+  { "hard_sigmoid_grad", "Where(Less(Abs(a),2.5),Mul(b,0.2)," TD_ONNX_NOTHING ")" },
   { "silu_grad", "s=Sigmoid(a);Mul(Mul(b,s),Add(Mul(a,Sub(1,s)),1))" },
   { "gelu_grad?approximate",
     "t=Tanh(Mul(Add(a,Mul(Mul(Mul(a,a),a),0.044715)),0.7978845608028654));"
@@ -55,10 +56,9 @@ const TdOnnxRecipe td__onnx_gradient_recipes[] = {
   { "softmax_cross_entropy_grad?reduce", ENTROPY ("Unsqueeze(c,[1])") },
   { "softmax_cross_entropy_grad?normalize", ENTROPY ("Div(c," TD_ONNX_COUNTED ")") },
   { "softmax_cross_entropy_grad", ENTROPY ("Div(c," BATCH ")") },
-  { "softmax_cross_entropy_rows?#2?reduce", ROWS "Mul(w,Gather(b,i))" },
-  { "softmax_cross_entropy_rows?#2?normalize",
-    ROWS "Div(Mul(w,Gather(b,i))," ROWS_COUNTED ")" },
-  { "softmax_cross_entropy_rows?#2", ROWS "Div(Mul(w,Gather(b,i))," ROWS_BATCH ")" },
+  { "softmax_cross_entropy_rows?#2?reduce", ROWS PICKED },
+  { "softmax_cross_entropy_rows?#2?normalize", ROWS "Div(" PICKED "," ROWS_COUNTED ")" },
+  { "softmax_cross_entropy_rows?#2", ROWS "Div(" PICKED "," ROWS_BATCH ")" },
   { "softmax_cross_entropy_rows?reduce", ROWS "w" },
   { "softmax_cross_entropy_rows?normalize", ROWS "Div(w," ROWS_COUNTED ")" },
   { "softmax_cross_entropy_rows", ROWS "Div(w," ROWS_BATCH ")" },

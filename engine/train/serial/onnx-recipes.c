@@ -497,13 +497,14 @@ fits (const char *key, const TdOnnx *o, const TdStep *step)
 #define SCALED "Add(Mul(n,Reshape(b,~1)),Reshape(c,~2))"
 #define HUBER "u=Sub(a,b);v=Clip(u,Neg(@delta),@delta);w=Mul(Mul(Sub(Add(u,u),v),v),0.5);"
 #define SIGMOID_LOSS                                                                           \
-  "t=Cast(b;to=F);k=Cast(GreaterOrEqual(t,0);to=F);l=Mul(k,Add(Sub(Relu(a),Mul(a,t)),"         \
-  "Log(Add(Exp(Neg(Abs(a))),1))));"
+  "t=Cast(b;to=F);k=GreaterOrEqual(t,0);l=Where(k,Add(Sub(Relu(a),Mul(a,t)),"                  \
+  "Log(Add(Exp(Neg(Abs(a))),1))),0);"
 #define HINGE "s=" TD_ONNX_HINGE_SIGNS ";h=Relu(Add(Mul(a,s),1));"
 #define ENTROPY                                                                                \
   "t=Cast(b;to=I);k=Not(Equal(t,:@ignore_label));i=Where(k,t,:0);"                             \
-  "e=Mul(Neg(Squeeze(GatherElements(LogSoftmax(a;axis=1),Unsqueeze(i,[1]);axis=1),[1])),"      \
-  "Cast(k;to=F));"
+  "e=Where(k,Neg(Squeeze(GatherElements(LogSoftmax(a;axis=1),Unsqueeze(i,[1]);axis=1),[1])),"  \
+  "0);"
+#define WEIGHED "Where(k,Mul(e,Gather(c,i)),0)"
 #define LSTM(C)                                                                                \
   "g=Reshape(b,[0,-1,4]);n=Add(Mul(Tanh(Gather(g,:0;axis=2)),Sigmoid(Gather(g,:1;axis=2))),"   \
   "Mul(" C ",Sigmoid(Gather(g,:2;axis=2))));"
@@ -516,6 +517,7 @@ static const TdOnnxRecipe recipes[] = {
   { "log1p", "Log(Add(a,1))" },
   { "expm1", "Sub(Exp(a),1)" },
   { "rsqrt", "Reciprocal(Sqrt(a))" },
+  { "silu", "Mul(a,Sigmoid(a))" },
   { "softplus", "Div(Softplus(Mul(a,@beta)),@beta)" },
   { "gelu?approximate", "Mul(Mul(a,0.5),Add(Tanh(Mul(Add(a,Mul(Mul(Mul(a,a),a),0.044715)),"
                         "0.7978845608028654)),1))" },
@@ -523,7 +525,7 @@ static const TdOnnxRecipe recipes[] = {
   { "swish", "Mul(a,Sigmoid(Mul(a,Reshape(b,~1))))" },
   { "prelu", "PRelu(a,Reshape(b,~1))" },
   { "linear_interpolate", "Add(Mul(a,b),Mul(Sub(1,a),c))" },
-  { "clip_inside", "Cast(And(GreaterOrEqual(a,@x_min),LessOrEqual(a,@x_max));to=T)" },
+  { "clip_inside", "Cast(Not(Or(Less(a,@x_min),Greater(a,@x_max)));to=T)" },
   { "equal", "Cast(Equal(a,b);to=T)" },
   { "greater_equal", "Cast(GreaterOrEqual(a,b);to=T)" },
   { "greater", "Cast(Greater(a,b);to=T)" },
@@ -586,25 +588,24 @@ static const TdOnnxRecipe recipes[] = {
     "keepdims=0),Max(ReduceSum(Cast(GreaterOrEqual(t,:0);to=F);keepdims=0),1))" },
   { "sigmoid_cross_entropy?reduce", SIGMOID_LOSS "l" },
   { "sigmoid_cross_entropy?normalize",
-    SIGMOID_LOSS "Div(ReduceSum(l;keepdims=0),Max(ReduceSum(k;keepdims=0),1))" },
+    SIGMOID_LOSS "Div(ReduceSum(l;keepdims=0)," COUNTED ")" },
   { "sigmoid_cross_entropy", SIGMOID_LOSS "Div(ReduceSum(l;keepdims=0),Max(#0,1))" },
   { "hinge?reduce?norm", HINGE "Mul(h,h)" },
   { "hinge?reduce", HINGE "h" },
   { "hinge?norm", HINGE "Div(ReduceSum(Mul(h,h);keepdims=0),#0)" },
   { "hinge", HINGE "Div(ReduceSum(h;keepdims=0),#0)" },
-  { "softmax_cross_entropy?#3?reduce", ENTROPY "Mul(e,Gather(c,i))" SHARES },
+  { "softmax_cross_entropy?#3?reduce", ENTROPY WEIGHED SHARES },
   { "softmax_cross_entropy?#3?normalize",
-    ENTROPY "Div(ReduceSum(Mul(e,Gather(c,i));keepdims=0)," COUNTED ")" SHARES },
-  { "softmax_cross_entropy?#3",
-    ENTROPY "Div(ReduceSum(Mul(e,Gather(c,i));keepdims=0),#0)" SHARES },
+    ENTROPY "Div(ReduceSum(" WEIGHED ";keepdims=0)," COUNTED ")" SHARES },
+  { "softmax_cross_entropy?#3", ENTROPY "Div(ReduceSum(" WEIGHED ";keepdims=0),#0)" SHARES },
   { "softmax_cross_entropy?reduce", ENTROPY "e" SHARES },
   { "softmax_cross_entropy?normalize",
     ENTROPY "Div(ReduceSum(e;keepdims=0)," COUNTED ")" SHARES },
   { "softmax_cross_entropy", ENTROPY "Div(ReduceSum(e;keepdims=0),#0)" SHARES },
-  { "relu_grad", "Mul(b,Cast(Greater(a,0);to=F))" },
+  { "relu_grad", "Where(Greater(a,0),b," TD_ONNX_NOTHING ")" },
   { "sigmoid_grad", "Mul(Mul(b,a),Sub(1,a))" },
   { "tanh_grad", "Mul(b,Sub(1,Mul(a,a)))" },
-  { "leaky_relu_grad", "Where(Less(a,0),Mul(b,@slope),b)" },
+  { "leaky_relu_grad", "Where(Less(a,0),Mul(b,@slope),Where(Equal(a,a),b,a))" },
   { "softmax_grad", "Mul(a,Sub(b,ReduceSum(Mul(a,b);axes=A)))" },
   { "log_softmax_grad", "Sub(b,Mul(Exp(a),ReduceSum(b;axes=A)))" },
   { NULL, NULL },

@@ -21,5 +21,7 @@ extern const TdOnnxRecipe td__onnx_gradient_recipes[];
 #define TD_ONNX_HIDDEN(SCORES) "Where(Cast(k;to=B)," SCORES ",!hidden)"
 /** -1 at the label b of each row of a, else 1. */
 #define TD_ONNX_HINGE_SIGNS "Cast(OneHot(Cast(b;to=I),:#1,[1,-1]);to=F)"
+/** 0 that NaN of a goes through, as it does where a gradient has none. */
+#define TD_ONNX_NOTHING "Where(Equal(a,a),0,a)"
 /** How many of k count, at least one. */
 #define TD_ONNX_COUNTED "Max(ReduceSum(Cast(k;to=F);keepdims=0),1)"

@@ -103,23 +103,6 @@ twice (TdOnnx *o, const TdStep *step, const char *type)
 }
 
 static void
-silu (TdOnnx *o, const TdStep *step, const char *type)
-{
-  char gate[TEXT];
-  TdOnnxNodeWriter n = td__onnx_node (o, "Sigmoid", NULL);
-
-  td__onnx_in_node (&n, in (o, step, 0));
-  td__onnx_out (&n, td__onnx_made (o, gate, sizeof gate));
-  td__onnx_end (&n);
-  n = td__onnx_node (o, type, NULL);
-  td__onnx_in_node (&n, in (o, step, 0));
-  td__onnx_in (&n, gate);
-  td__onnx_out_node (&n, out (o, step));
-  td__onnx_end (&n);
-}
-
-/* clip (x, low, high). */
-static void
 clip (TdOnnx *o, const TdStep *step, const char *type)
 {
   const TdDtype dtype = (TdDtype)info (o, in (o, step, 0))->dtype;
@@ -636,7 +619,6 @@ static const struct
   { "copy", "Identity", plain },
   { "to_layout", "Identity", plain },
   { "square", "Mul", twice },
-  { "silu", "Mul", silu },
   { "leaky_relu", "LeakyRelu", leaky },
   { "elu", "Elu", elu },
   { "clipped_relu", "Clip", clip },
@@ -786,7 +768,7 @@ td__onnx_step (TdOnnx *o, const TdStep *step)
     plain (o, step, "Identity");
   else if (step->kind != TD_STEP_OP)
     td__export_lack_outside (&o->lacks, step);
-  else
+  else if (!td__onnx_double (o, step))
     {
       for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp (table[i].op, step->cls->name) == 0)

@@ -1,5 +1,6 @@
 /* Types that operators of ONNX do not take although they take float: there a node is of floats,
- * between casts, as the engine computes in half precision.
+ * between casts, as the engine computes in half precision.  And operators that take doubles,
+ * but have a number as an attribute, which is a float: of doubles they are composed.
  *
  * *Source*: the schemas of onnx 1.23 (onnx.defs.get_schema) of each operator that is written,
  * opset 17 to 21, which agree in this.  OneHot is not here, as what it spreads is i64, nor are
@@ -58,4 +59,27 @@ td__onnx_cast_around (const TdOnnx *o, const char *type)
                                                 : TD_F32;
       }
   return TD_F32;
+}
+
+static const struct
+{
+  const char *op, *line;
+} doubles[] = {
+  { "leaky_relu", "Where(Less(a,0),Mul(a,@slope),a)" },
+  { "elu", "Where(Less(a,0),Mul(Sub(Exp(a),1),@alpha),a)" },
+  { "hard_sigmoid", "Clip(Add(Mul(a,0.2),0.5),0,1)" },
+};
+
+bool
+td__onnx_double (TdOnnx *o, const TdStep *step)
+{
+  if (step->n_in == 0 || o->s->nodes[td__step_in (o->s, step, 0)].dtype != TD_F64)
+    return false;
+  for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++)
+    if (strcmp (doubles[i].op, step->cls->name) == 0)
+      {
+        td__onnx_compose (o, step, doubles[i].line, NULL, 0);
+        return true;
+      }
+  return false;
 }

@@ -44,6 +44,9 @@ typedef struct TdOnnxNodeWriter
 
 /** The half precision of the step that an operator does not take, or TD_F32. */
 TdDtype td__onnx_cast_around (const TdOnnx *o, const char *type);
+/** Write a step of doubles whose operator would have its number as a float; false: it is none.
+ */
+bool td__onnx_double (TdOnnx *o, const TdStep *step);
 
 TdOnnxNodeWriter td__onnx_node (TdOnnx *o, const char *type, const char *domain);
 void td__onnx_in (TdOnnxNodeWriter *n, const char *name);
