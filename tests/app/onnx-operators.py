@@ -120,6 +120,7 @@ ROWS = [
     ("ReduceSum", NEW, [f(2, 3, 4), sizes()], {"noop_with_empty_axes": 1}),
     *[(op, ALL, [f(3, 5)], {"axis": 1, "keepdims": k}) for op in ("ArgMax", "ArgMin") for k in (0, 1)],
     ("CumSum", (11, 14), [f(3, 5), G(np.int64(1))], {}),
+    ("CumSum", (11, 14), [f(3, 5), G(np.int64(0))], {"reverse": 1}),
     *[(op, (7, 12, *NEW), [f(2, 3, 4)], attributes) for op in ("Softmax", "LogSoftmax")
       for attributes in ({}, {"axis": 1}, {"axis": 2})],
     ("Reshape", ALL, [f(2, 3, 4), sizes(0, -1)], {}), ("Reshape", ALL, [f(2, 6), sizes(3, 2, 2)], {}),
@@ -145,6 +146,12 @@ ROWS = [
     ("GatherElements", (11, 13), [f(3, 4), ints(0, 2, 1, 1, 0, 2).reshape(2, 3)], {"axis": 0}),
     ("GatherElements", (11, 13), [f(3, 4), G(ints(0, -1, 1, 1, 0, 2).reshape(3, 2))], {"axis": 1}),
     ("GatherND", (12, 13), [f(3, 4, 2), ints(0, 3, 2, 1).reshape(2, 2)], {}),
+    ("ScatterElements", (11, 13, 16, 18), [f(3, 4), ints(0, 2, 1, 1, 0, 2).reshape(2, 3), f(2, 3)], {"axis": 0}),
+    ("ScatterElements", (11, 18), [f(3, 4), G(ints(0, -1, 1, 2, 0, 2).reshape(3, 2)), f(3, 2)], {"axis": 1}),
+    ("ScatterElements", (16, 18), [f(3, 4), ints(0, 2, 1, 0, 2, 1).reshape(2, 3), f(2, 3)], {"reduction": "add"}),
+    ("ScatterND", (11, 13, 16, 18), [f(3, 4, 2), ints(0, 3, 2, 1).reshape(2, 2), f(2, 2)], {}),
+    ("ScatterND", (11, 18), [f(3, 4), ints(2, 0).reshape(2, 1), f(2, 4)], {}),
+    ("ScatterND", (16, 18), [f(3, 4, 2), ints(0, 3, 0, 3).reshape(2, 2), f(2, 2)], {"reduction": "add"}),
     ("OneHot", (9, 11), [ints(0, 2, 1), G(np.int64(4)), G(np.array([-1, 3], np.float32))], {}),
     ("OneHot", (9, 11), [ints(0, 2, 1), G(np.int64(4)), G(np.array([0, 1], np.float32))], {"axis": 0}),
     ("Slice", (7,), [f(4, 5)], {"starts": [1, -3], "ends": [4, 1000], "axes": [0, 1]}),
@@ -209,6 +216,7 @@ ROWS = [
     *[("LayerNormalization", (17, 21), [f(2, 3, 4), G(f(*s)), G(f(*s))], {"axis": axis}) for axis, s in
       ((-1, (4,)), (1, (3, 4)))],
     ("LayerNormalization", (17,), [f(2, 3, 4), G(f(4))], {}),
+    ("LayerNormalization", (17,), [f(2, 3, 4), G(f(3, 4)), G(f(3, 4))], {"axis": 1, "epsilon": 0.1}, 3),
     ("LRN", ALL, [f(2, 7, 3, 3)], {"size": 3, "alpha": 0.02, "beta": 0.6, "bias": 1.5}),
     *[("SoftmaxCrossEntropyLoss", (12, 13), [f(4, 5), ints(1, 0, 4, 2)], {"reduction": how}) for how in
       ("mean", "sum", "none")],

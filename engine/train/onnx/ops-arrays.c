@@ -6,6 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+enum
+{
+  MOST_BYTES = 1 << 30 /* of what a few numbers of a file ask for */
+};
+
 /* The same elements in another shape, on the host or not. */
 static void
 shaped (TdOnnxRun *r, const TdShape *shape)
@@ -297,6 +302,41 @@ size (TdOnnxRun *r)
   td__run_out_host (r, 0, td__host_view (&r->arena, td__host_ints (&r->arena, &n, 1), &scalar));
 }
 
+/* Drawn anew in each call, by the engine's own stream: of a shape, or that of an input. */
+static void
+random_array (TdOnnxRun *r)
+{
+  const TdOnnxNode *n = r->node;
+  const bool like = n->n_in > 0, normal = n->type[6] == 'N';
+  const int64_t asked = td__onnx_attr_int (n, "dtype", 0);
+  const TdDtype dtype = asked != 0 ? (TdDtype)td__onnx_dtype_of (asked)
+                        : like     ? td_dtype (td__run_var (r, 0))
+                                   : TD_F32;
+  const double from = td__onnx_attr_float (n, normal ? "mean" : "low", 0),
+               by = td__onnx_attr_float (n, normal ? "scale" : "high", 1) - (normal ? 0 : from);
+  int64_t sizes[TD_MAX_DIMS];
+  TdShape shape = { 0, { 0 } };
+  size_t bytes = 0;
+  TdVar *v;
+
+  if (like)
+    shape = td__run_shape (r, 0);
+  else
+    shape.ndim = td__run_ints (r, -1, "shape", sizes, TD_MAX_DIMS);
+  for (int d = 0; d < shape.ndim && !like; d++)
+    shape.dim[d] = sizes[d];
+  if (shape.ndim < 0 || !td__onnx_is_float (dtype) || !td__shape_bytes (&shape, dtype, &bytes)
+      || bytes > MOST_BYTES)
+    {
+      td__run_fail (r, TD_ERR_ARG,
+                    "a shape of at most 1 GB, and a floating-point type expected");
+      return;
+    }
+  v = normal ? td_randn (dtype, shape) : td_rand (dtype, shape);
+  v = by != 1 ? td_mul_scalar (v, by) : v;
+  td__run_out (r, 0, from != 0 ? td_add_scalar (v, from) : v);
+}
+
 static void
 constant_of_shape (TdOnnxRun *r)
 {
@@ -416,6 +456,8 @@ space_to_depth (TdOnnxRun *r)
                TD_SHAPE (x.dim[0], x.dim[1] * b * b, x.dim[2] / b, x.dim[3] / b));
 }
 
+#define NONE .least_in = 0, .most_in = 0
+#define DRAWN "without a seed"
 #define ONE .least_in = 1, .most_in = 1
 #define TWO .least_in = 2, .most_in = 2
 
@@ -429,6 +471,10 @@ const TdOnnxRow td__onnx_arrays[] = {
   { "Expand", .from = 8, TWO, .read = 2, .run = expand },
   { "Flatten", .from = 1, ONE, .attributes = "axis", .run = flatten },
   { "Identity", .from = 1, ONE, .run = identity },
+  { "RandomNormal", .from = 1, NONE, .attributes = "dtype mean scale shape", .run = random_array, .limits = DRAWN },
+  { "RandomNormalLike", .from = 1, ONE, .attributes = "dtype mean scale", .run = random_array, .limits = DRAWN },
+  { "RandomUniform", .from = 1, NONE, .attributes = "dtype high low shape", .run = random_array, .limits = DRAWN },
+  { "RandomUniformLike", .from = 1, ONE, .attributes = "dtype high low", .run = random_array, .limits = DRAWN },
   { "Range", .from = 11, .least_in = 3, .most_in = 3, .read = 7, .run = range },
   { "Reshape", .from = 5, TWO, .read = 2, .attributes = "allowzero", .run = reshape },
   { "Shape", .from = 1, ONE, .attributes = "start end", .run = shape },

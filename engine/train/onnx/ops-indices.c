@@ -90,21 +90,21 @@ host_gather (TdOnnxRun *r)
   return td__host_gather (&r->arena, x, &shape, at);
 }
 
-/* Along one axis the element's index says where, along the others its own place. */
-static void
-gather_elements (TdOnnxRun *r)
+/* Along one axis the element's index says where, along the others its own place: a place in
+ * each axis, for each index.  False after a failure. */
+static bool
+places_of_elements (TdOnnxRun *r, TdVar **index)
 {
-  TdVar *x = td__run_var (r, 0), *index[TD_MAX_DIMS];
-  const TdShape picked = td__run_shape (r, 1), shape = td_shape (x);
+  const TdShape picked = td__run_shape (r, 1), shape = td__run_shape (r, 0);
   const int axis = td__run_axis (r, 0, shape.ndim);
 
   if (axis < 0)
-    return;
+    return false;
   if (picked.ndim != shape.ndim || td__size (&picked) > TD_ONNX_HOST_MOST)
     {
       td__run_fail (r, TD_ERR_SHAPE, "indices of %d axes expected, got %d", shape.ndim,
                     picked.ndim);
-      return;
+      return false;
     }
   for (int d = 0; d < shape.ndim; d++)
     if (d == axis)
@@ -118,24 +118,90 @@ gather_elements (TdOnnxRun *r)
         index[d] = td_broadcast_to (
             td_reshape (td_arange (TD_I64, 0, (double)picked.dim[d], 1), row), picked);
       }
-  td__run_out (r, 0, td_get_item_arrays (x, index, shape.ndim, 0));
+  return true;
 }
 
-/* The last axis of the indices says where along the first axes. */
 static void
-gather_nd (TdOnnxRun *r)
+gather_elements (TdOnnxRun *r)
 {
-  TdVar *x = td__run_var (r, 0), *all = td__run_var (r, 1), *index[TD_MAX_DIMS];
+  TdVar *x = td__run_var (r, 0), *index[TD_MAX_DIMS];
+
+  if (places_of_elements (r, index))
+    td__run_out (r, 0, td_get_item_arrays (x, index, td_ndim (x), 0));
+}
+
+/* The last axis of the indices says where along the first axes: how many; 0 after a failure. */
+static int
+places_of_rows (TdOnnxRun *r, TdVar **index)
+{
+  TdVar *all = td__run_var (r, 1);
+  const int ndim = td__run_shape (r, 0).ndim;
   const TdShape shape = td_shape (all);
   const int64_t n = shape.ndim > 0 ? shape.dim[shape.ndim - 1] : 0;
 
-  if (n < 1 || n > td_ndim (x))
-    td__run_fail (r, TD_ERR_SHAPE, "indices of 1 to %d axes expected, got %lld", td_ndim (x),
+  if (n < 1 || n > ndim)
+    td__run_fail (r, TD_ERR_SHAPE, "indices of 1 to %d axes expected, got %lld", ndim,
                   (long long)n);
   else if (td_separate (all, shape.ndim - 1, index) == TD_OK)
-    td__run_out (r, 0, td_get_item_arrays (x, index, (int)n, 0));
-  else
-    r->failed = true;
+    return (int)n;
+  r->failed = true;
+  return 0;
+}
+
+static void
+gather_nd (TdOnnxRun *r)
+{
+  TdVar *x = td__run_var (r, 0), *index[TD_MAX_DIMS];
+  const int n = places_of_rows (r, index);
+
+  if (n > 0)
+    td__run_out (r, 0, td_get_item_arrays (x, index, n, 0));
+}
+
+/* Added at the places, or put there: what was there is left out, and no place comes twice. */
+static void
+scatter_at (TdOnnxRun *r, TdVar *const *index, int n)
+{
+  TdVar *x = td__run_var (r, 0), *by = td__run_var (r, 2), *put, *count;
+  const bool adds = strcmp (td__onnx_attr_text (r->node, "reduction", "none"), "add") == 0;
+
+  put = td_scatter_add_arrays (adds ? x : td_zeros (td_dtype (x), td_shape (x)), index, n, 0,
+                               by);
+  if (!adds)
+    {
+      count = td_scatter_add_arrays (td_zeros (TD_F32, td_shape (x)), index, n, 0,
+                                     td_full (TD_F32, td_shape (by), 1));
+      put = td_where (td_greater (count, td_zeros (TD_F32, TD_SCALAR)), put, x);
+    }
+  td__run_out (r, 0, put);
+}
+
+static void
+scatter_elements (TdOnnxRun *r)
+{
+  TdVar *index[TD_MAX_DIMS];
+
+  if (places_of_elements (r, index))
+    scatter_at (r, index, td__run_shape (r, 0).ndim);
+}
+
+static void
+scatter_nd (TdOnnxRun *r)
+{
+  TdVar *index[TD_MAX_DIMS];
+  const int n = places_of_rows (r, index);
+
+  if (n > 0)
+    scatter_at (r, index, n);
+}
+
+static const char *
+scatter_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
+{
+  const char *how = td__onnx_attr_text (n, "reduction", "none");
+
+  (void)g;
+  return strcmp (how, "none") != 0 && strcmp (how, "add") != 0 ? "the reduction" : NULL;
 }
 
 static void
@@ -625,6 +691,7 @@ resize_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
 
 #define RESIZE_LIMITS                                                                          \
   .limits = "modes nearest and linear, without roi, antialias, axes", .lacks = resize_lacks
+#define SCATTER_LIMITS "as Gather; reductions none, of places that differ, and add"
 #define ONE .least_in = 1, .most_in = 1
 #define TWO .least_in = 2, .most_in = 2
 
@@ -642,6 +709,10 @@ const TdOnnxRow td__onnx_indices[] = {
   { "Pad", .from = 2, .to = 10, ONE, .attributes = "mode pads value", .run = pad, .lacks = pad_lacks },
   { "Pad", .from = 11, .least_in = 2, .most_in = 4, .read = 14, .attributes = "mode", .run = pad, .lacks = pad_lacks,
     .limits = "not mode wrap" },
+  { "ScatterElements", .from = 11, .least_in = 3, .most_in = 3, .attributes = "axis reduction", .run = scatter_elements,
+    .lacks = scatter_lacks, .limits = SCATTER_LIMITS },
+  { "ScatterND", .from = 11, .least_in = 3, .most_in = 3, .attributes = "reduction", .run = scatter_nd,
+    .lacks = scatter_lacks, .limits = SCATTER_LIMITS },
   { "Slice", .from = 1, .to = 9, ONE, .attributes = "starts ends axes", .run = slice, .host = host_slice },
   { "Slice", .from = 10, .least_in = 3, .most_in = 5, .read = 30, .run = slice, .host = host_slice },
   { "Trilu", .from = 14, .least_in = 1, .most_in = 2, .read = 2, .attributes = "upper",

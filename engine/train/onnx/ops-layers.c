@@ -557,6 +557,24 @@ group_normalization (TdOnnxRun *r)
   td__run_out (r, 0, td_group_normalization_ (x, (int)groups, weights[0], weights[1], &o));
 }
 
+/* The mean of each row, and one by its deviation, which are seldom asked for. */
+static void
+moments_of_rows (TdOnnxRun *r, TdVar *x, int axis, double eps)
+{
+  int axes[TD_MAX_DIMS], n = 0;
+  TdVar *mean;
+
+  if (r->node->n_out < 2)
+    return;
+  for (int d = axis; d < td_ndim (x); d++)
+    axes[n++] = d;
+  mean = td_mean_axes (x, axes, n, true);
+  td__run_out (r, 1, mean);
+  td__run_out (r, 2,
+               td_rsqrt (td_add_scalar (
+                   td_mean_axes (td_square (td_sub (x, mean)), axes, n, true), eps)));
+}
+
 /* Over all axes from one on, which are a row. */
 static void
 layer_normalization (TdOnnxRun *r)
@@ -569,6 +587,7 @@ layer_normalization (TdOnnxRun *r)
 
   if (axis < 0)
     return;
+  moments_of_rows (r, x, axis, o.eps);
   for (int d = 0; d < shape.ndim; d++)
     {
       rows.dim[d >= axis] *= shape.dim[d];
@@ -683,8 +702,8 @@ const TdOnnxRow td__onnx_layers[] = {
     .run = group_normalization },
   { "InstanceNormalization", .from = 6, .least_in = 3, .most_in = 3, .attributes = "epsilon",
     .run = instance_normalization },
-  { "LayerNormalization", .from = 17, .least_in = 2, .most_in = 3, .attributes = "axis epsilon stash_type",
-    .run = layer_normalization, .limits = "its first output only" },
+  { "LayerNormalization", .from = 17, .least_in = 2, .most_in = 3, .most_out = 3, .attributes = "axis epsilon stash_type",
+    .run = layer_normalization },
   { "LRN", .from = 1, ONE, .attributes = "alpha beta bias size", .run = local_response, .lacks = response_lacks, .limits = "odd sizes" },
   { "MatMul", .from = 1, TWO, .run = matmul },
   { "MaxPool", .from = 1, ONE, .attributes = WINDOW "ceil_mode storage_order=0", .run = max_pool,

@@ -491,8 +491,12 @@ cumsum (TdOnnxRun *r)
   TdVar *x = td__run_var (r, 0);
   int axis, n;
 
-  if (td__run_axes (r, 1, NULL, td_ndim (x), &axis, &n) && n == 1)
-    td__run_out (r, 0, td_cumsum (x, axis));
+  if (!td__run_axes (r, 1, NULL, td_ndim (x), &axis, &n) || n != 1)
+    return;
+  td__run_out (r, 0,
+               td__onnx_attr_int (r->node, "reverse", 0) != 0
+                   ? td_flip (td_cumsum (td_flip (x, axis), axis), axis)
+                   : td_cumsum (x, axis));
 }
 
 /* Before opset 13 over all axes from that one on. */
@@ -622,8 +626,8 @@ const TdOnnxRow td__onnx_math[] = {
     .limits = "not the last of equal ones" },
   { "ArgMin", .from = 1, ONE, .attributes = "axis keepdims select_last_index=0", .run = arg,
     .limits = "not the last of equal ones" },
-  { "CumSum", .from = 11, TWO, .read = 2, .attributes = "exclusive=0 reverse=0", .run = cumsum,
-    .limits = "not exclusive, not reverse" },
+  { "CumSum", .from = 11, TWO, .read = 2, .attributes = "exclusive=0 reverse", .run = cumsum,
+    .limits = "not exclusive" },
   { "LogSoftmax", .from = 1, ONE, .attributes = "axis", .run = softmax },
   { "Softmax", .from = 1, ONE, .attributes = "axis", .run = softmax },
   { 0 },
