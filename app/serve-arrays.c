@@ -4,6 +4,7 @@
 #define TD_NO_SITES
 #include "serve.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,24 @@ td_serve_shape_text (int ndim, const int64_t *dim, char *text, size_t size)
   return text;
 }
 
+/* Numbers that are finite on the wire stay so in the model's narrower type: they are below the
+ * middle between its largest number and what would come next. */
+static bool
+is_in_range (const TdOnnxInfo *port, const TdServeArray *a, char *why)
+{
+  const bool half = port->dtype == TD_F16;
+  const float infinite = half ? 65520 : 0x1.FFp127f, *numbers = a->data;
+
+  if (td_serve_wire (port->dtype) == port->dtype)
+    return true;
+  for (size_t i = 0; i < a->bytes / sizeof *numbers; i++)
+    if (isfinite (numbers[i]) && fabsf (numbers[i]) >= infinite)
+      return td_serve_refuse (
+          why, "input %.100s, element %zu: a number that %s can hold expected, got %g",
+          port->name, i, half ? "float16" : "bfloat16", (double)numbers[i]);
+  return true;
+}
+
 bool
 td_serve_fits (const TdOnnxInfo *port, const TdServeArray *a, char *why)
 {
@@ -78,7 +97,7 @@ td_serve_fits (const TdOnnxInfo *port, const TdServeArray *a, char *why)
   if (td_serve_elements (&a->shape) == 0)
     return td_serve_refuse (why, "input %.100s has no elements: %s", port->name,
                             td_serve_shape_text (a->shape.ndim, a->shape.dim, got, sizeof got));
-  return true;
+  return is_in_range (port, a, why);
 }
 
 /* Axes of the earlier inputs that have the name of axis d of input i, and another size. */

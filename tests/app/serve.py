@@ -93,9 +93,14 @@ def several_ports(server):
 def half_floats(server):
     """1/3 as a half float, times two."""
     third = float(np.float16(1 / 3))
-    status, said = server.predict([[1 / 3, 70000]])
+    status, said = server.predict([[1 / 3, "inf"]])
     y = said["outputs"]["y"][0]
     problems = expect(("JSON", (status, np.float32(y[0]), y[1]), (200, 2 * third, "inf")))
+    for value in (70000, -1e6, 65520):
+        problems += refused(f"JSON, {value}", server.predict([[1, value]]), 400, "element 1: a number that float16")
+    status, _, data = server.ask("POST", "/predict", npy(np.float32([[1e6, 1]])), NPY)
+    problems += refused("npy, 1e6", (status, json.loads(data)), 400, "element 0: a number that float16")
+    problems += expect(("the largest", server.predict([[1, 65519]])[0], 200))
     status, _, data = server.ask("POST", "/predict", npy(np.float16([[1 / 3, 1]])), NPY)
     y = npy_arrays(data)[0]
     problems += expect(("npy", (status, y.dtype.name, y.tolist()), (200, "float32", [[2 * third, 2]])))
