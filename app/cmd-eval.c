@@ -107,7 +107,7 @@ print_usage (void)
       "  --list         all operations, with arguments, attributes, defaults, formula\n"
       "  --list-onnx    the operators of ONNX models, with opsets and what is left out\n\n"
       "Files are npy of float16, float32, float64, int32, int64, uint8 or bool; bfloat16 is\n"
-      "written as float32.\n"
+      "written as float32, and so it is given to a model that asks for it.\n"
       "Exit status: 0 done; 1 the operation or the check failed; 2 unknown operation or\n"
       "attribute, a value that cannot be read, wrong number of inputs, unreadable file.");
 }
@@ -133,6 +133,13 @@ load (const char *const *paths, int n, TdVar **vars)
       return false;
     }
   return true;
+}
+
+/* npy has no bfloat16: it comes as float32, as it is written. */
+static TdVar *
+as_asked (TdVar *v, TdDtype dtype)
+{
+  return dtype == TD_BF16 && td_dtype (v) == TD_F32 ? td_cast (v, TD_BF16) : v;
 }
 
 static void
@@ -342,6 +349,8 @@ evaluate (const Request *r, TdEval *e)
     return e->wrong[0] != '\0' ? usage ("%s", e->wrong) : TD_EXIT_USAGE;
   if (!load (r->in, r->n_in, e->in) || !load (r->gy, r->n_gy, gy))
     return TD_EXIT_USAGE;
+  for (int i = 0; i < e->n_in && e->model != NULL; i++)
+    e->in[i] = as_asked (e->in[i], td_onnx_input (e->model, i).dtype);
   for (int i = 0; i < e->n_in; i++)
     if (td_eval_wants_grad (e, i))
       td_variable (e->in[i], NULL);
@@ -355,6 +364,8 @@ evaluate (const Request *r, TdEval *e)
   if (r->n_gy > 0 && r->n_gy != e->n_out)
     return usage ("%s: one --gy for each of %d outputs expected, got %d", td_eval_name (e),
                   e->n_out, r->n_gy);
+  for (int k = 0; k < r->n_gy; k++)
+    gy[k] = as_asked (gy[k], td_dtype (e->out[k]));
   for (int k = 0; k < r->n_gy; k++)
     if (!fits (r->gy[k], gy[k], e->out[k]))
       return TD_EXIT_USAGE;

@@ -15,7 +15,7 @@ try:
     import numpy as np
     import onnx
     import onnxruntime
-    from onnx import helper, numpy_helper
+    from onnx import TensorProto, helper, numpy_helper
 except ImportError:
     other = os.environ.get("TD_TEST_PYTHON", "")
     if other and os.path.exists(other) and os.environ.get("TD_TEST_AGAIN") is None:
@@ -410,8 +410,27 @@ def check_voice_detector(report, program):
                          compare(program, onnx.load(path), arrays, folder))
 
 
+def check_bfloat16(report, program):
+    """npy has no such type: float32 goes in and comes out, values and gradients."""
+    ports = [helper.make_tensor_value_info(name, TensorProto.BFLOAT16, ["batch", 2]) for name in "xy"]
+    model = helper.make_model(helper.make_graph([helper.make_node("Mul", ["x", "x"], ["y"])], "g", ports[:1], ports[1:]),
+                              opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with tempfile.TemporaryDirectory() as folder:
+        onnx.save(model, f"{folder}/m.onnx")
+        np.save(f"{folder}/x.npy", np.array([[1 / 3, 2]], np.float32))
+        np.save(f"{folder}/gy.npy", np.array([[1, 3]], np.float32))
+        child = subprocess.run([program, "eval", f"{folder}/m.onnx", "--in", f"{folder}/x.npy", "--gy", f"{folder}/gy.npy",
+                                "-o", f"{folder}/out"], capture_output=True, text=True, timeout=60)
+        third = 0.333984375  # the bfloat16 beside 1/3
+        problems = [child.stderr] if child.returncode != 0 else [
+            f"{name}: {got}" for name, want in (("out0", [[0.111328125, 4]]), ("gin0", [[2 * third, 12]]))
+            if (got := np.load(f"{folder}/out/{name}.npy")).dtype != np.float32 or got.tolist() != want]
+    report.claim("a model of bfloat16 is given float32", problems)
+
+
 def main():
     report = Report()
+    check_bfloat16(report, sys.argv[1])
     check_control(report, sys.argv[1])
     check_lacking(report, sys.argv[1])
     check_voice_detector(report, sys.argv[1])
