@@ -219,6 +219,28 @@ out__of_a_batch_of_one_says_which_numbers_may_be_the_batch (void **state)
         }
 }
 
+/* A size of 0 in the list of a reshape is 0, and not the size of that axis. */
+static void
+out__of_a_reshape_of_no_elements_runs (void **state)
+{
+  static const TdShape from[] = { { 2, { 4, 0 } }, { 2, { 2, 0 } }, { 3, { 3, 0, 5 } } },
+                       to[] = { { 2, { 0, 3 } }, { 3, { 2, 3, 0 } }, { 2, { 5, 0 } } };
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  for (int i = 0; i < 3; i++)
+    TD_USING (keep_graph, 1)
+      TD_SCOPE ("call")
+        {
+          TdVar *x = td_zeros (TD_F32, from[i]), *y = td_reshape (td_add_scalar (x, 1), to[i]);
+
+          assert_int_equal (
+              td_save_onnx (&y, 1, td_test_tmp ("none.onnx"), .in = &x, .n_in = 1), TD_OK);
+          keep_case ("none.onnx", 0, &x, 1, &y, 1);
+          free (run_onnx ("none.onnx", true));
+        }
+}
+
 /* What is known of its sizes is not said: of a parameter's, of a reshape that can mean one
  * thing. */
 static void
@@ -252,6 +274,7 @@ main (void)
     engine_test (out__of_a_recurrent_layer_with_a_batch_of_one_runs_with_others),
     engine_test (out__of_a_batch_of_one_says_which_numbers_may_be_the_batch),
     engine_test (out__of_a_batch_of_one_says_nothing_of_what_is_known),
+    engine_test (out__of_a_reshape_of_no_elements_runs),
   };
 
   return cmocka_run_group_tests_name ("onnx-batches", tests, NULL, NULL);

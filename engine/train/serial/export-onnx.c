@@ -63,7 +63,9 @@ name_of_step (const TdOnnx *o)
 TdOnnxNodeWriter
 td__onnx_node (TdOnnx *o, const char *type, const char *domain)
 {
-  TdOnnxNodeWriter n = { .o = o, .half = td__onnx_cast_around (o, type) };
+  TdOnnxNodeWriter n = { .o = o,
+                         .reshapes = strcmp (type, "Reshape") == 0,
+                         .half = td__onnx_cast_around (o, type) };
   char name[TEXT];
 
   with_path (o, type, name, sizeof name);
@@ -96,6 +98,8 @@ td__onnx_in (TdOnnxNodeWriter *n, const char *name)
   if (n->half != TD_F32 && name[0] != '\0')
     name = td__onnx_cast (n->o, name, TD_F32, NULL, wide);
   td__message_text (&n->m, NODE_INPUT, name);
+  if (n->reshapes && td__onnx_has_none (n->o, name)) /* else 0 is the size of that axis */
+    td__onnx_int (n, "allowzero", 1);
 }
 
 void

@@ -134,7 +134,17 @@ td__onnx_shape_of (TdOnnx *o, uint32_t node, char *text, size_t size)
   return td__onnx_size_list (o, o->sizes.of[node], o->s->nodes[node].shape.ndim, text, size);
 }
 
-/* Where a size is one of the array's, at the same place, 0 says so; one size may be -1. */
+bool
+td__onnx_has_none (const TdOnnx *o, const char *list)
+{
+  for (int i = 0; i < TD_ONNX_NONES; i++)
+    if (strcmp (o->none[i], list) == 0)
+      return true;
+  return false;
+}
+
+/* Where a size is one of the array's, at the same place, 0 says so; one size may be -1.  An
+ * array of no elements has its sizes as they are. */
 const char *
 td__onnx_reshape_list (TdOnnx *o, const TdOnnxSize *from, int n_from, const TdOnnxSize *sizes,
                        int n, char *text, size_t size)
@@ -156,7 +166,13 @@ td__onnx_reshape_list (TdOnnx *o, const TdOnnxSize *from, int n_from, const TdOn
           n_open++;
         }
     }
-  if (n_open > 1 || (n_open > 0 && empty))
+  if (empty)
+    {
+      td__onnx_size_list (o, sizes, n, text, size);
+      snprintf (o->none[o->n_nones++ % TD_ONNX_NONES], TD_ONNX_TEXT, "%s", text);
+      return text;
+    }
+  if (n_open > 1)
     return td__onnx_size_list (o, sizes, n, text, size);
   return td__onnx_constant_ints (o, numbers, n, text, size);
 }

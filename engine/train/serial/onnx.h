@@ -13,7 +13,8 @@
 
 enum
 {
-  TD_ONNX_TEXT = 420 /* of a name, with its 0 */
+  TD_ONNX_TEXT = 420, /* of a name, with its 0 */
+  TD_ONNX_NONES = 8   /* lists that one step may have */
 };
 
 typedef struct TdOnnx
@@ -30,6 +31,8 @@ typedef struct TdOnnx
   TdOnnxWeights weights;
   int opset;
   TdExportLacks lacks;
+  char none[TD_ONNX_NONES][TD_ONNX_TEXT]; /**< the last lists with a size of 0 */
+  unsigned n_nones;
 } TdOnnx;
 
 /** One node that is being written.  Where the standard's operator does not take the step's
@@ -38,6 +41,7 @@ typedef struct TdOnnxNodeWriter
 {
   TdOnnx *o;
   TdMessage m;
+  bool reshapes;
   TdDtype half; /**< that it is cast from and to; TD_F32: it is not */
   char wide[TD_ONNX_TEXT], result[TD_ONNX_TEXT]; /**< of its one result: in float, and cast */
 } TdOnnxNodeWriter;
@@ -101,6 +105,8 @@ const char *td__onnx_shape_of (TdOnnx *o, uint32_t node, char *text, size_t size
 /** The same for Reshape of an array with the sizes `from`, which may leave sizes open. */
 const char *td__onnx_reshape_list (TdOnnx *o, const TdOnnxSize *from, int n_from,
                                    const TdOnnxSize *sizes, int n, char *text, size_t size);
+/** Is a list one for Reshape that has a size of 0, which means 0? */
+bool td__onnx_has_none (const TdOnnx *o, const char *list);
 /** Zeros of the type in these sizes; the value's name goes to text. */
 const char *td__onnx_zeros (TdOnnx *o, TdDtype dtype, const TdOnnxSize *sizes, int n,
                             char *text, size_t size);
