@@ -169,15 +169,16 @@ write_operators (TdJsonWriter *w, const TdOnnxLook *look)
 static void
 write_lines (TdJsonWriter *w, const char *key, const char *text)
 {
-  char line[600];
+  char *line;
 
   td__json_key (w, key);
   td__json_begin_array (w);
   for (size_t n; *text != '\0'; text += n + (text[n] == '\n'))
     {
       n = strcspn (text, "\n");
-      snprintf (line, sizeof line, "%.*s", (int)n, text);
+      line = strndup (text, n);
       td__json_string (w, line);
+      free (line);
     }
   td__json_end_array (w);
 }
