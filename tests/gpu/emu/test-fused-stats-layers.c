@@ -359,8 +359,27 @@ call_pooling (TdCudaLauncher *l, TdTensor *in, TdTensor *out, const void *contex
                           c->kind == TD_POOL_MAX ? &out[1] : NULL);
 }
 
-/* Outputs and gradients of images in both layouts, channels taken four at once and one by one,
- * windows side by side and over each other, and of volumes. */
+/* Outputs and gradients. */
+static void
+check_pools (const char *what, const TdPooling *pooling, const Array *x, const Array *y)
+{
+  const Array index = { TD_U8, y->shape, PLAIN };
+  const Array forward[2] = { *y, index }, backward[2] = { index, *y };
+  Pooling c = { TD_POOL_AVERAGE, *pooling };
+
+  counting_check (what, x, 1, y, 1, 1, call_pooling, &c);
+  c.kind = TD_POOL_AVERAGE_GRAD;
+  counting_check ("its gradient", y, 1, x, 1, 1, call_pooling, &c);
+  c.kind = TD_POOL_MAX;
+  counting_check ("max pooling", x, 1, forward, 2, 1, call_pooling, &c);
+  c.kind = TD_POOL_MAX_GRAD;
+  counting_check ("its gradient", backward, 2, x, 1, 1, call_pooling, &c);
+  c.kind = TD_POOL_MAX_GATHER;
+  counting_check ("what it takes", (const Array[]){ index, *x }, 2, y, 1, 0, call_pooling, &c);
+}
+
+/* Images in both layouts, channels taken four at once and one by one, windows side by side and
+ * over each other, and volumes. */
 static void
 check_pooling (TdDtype dtype, int i)
 {
@@ -370,28 +389,32 @@ check_pooling (TdDtype dtype, int i)
   const int64_t n = apart ? 7 : 6; /* windows along an axis of 13, the last in the padding */
   const Array x = { dtype, { 2 + ndim, { 2, channels, 13, 13, 13 } }, SPECIAL };
   const Array y = { dtype, { 2 + ndim, { 2, channels, n, n, n } }, (Spread)(i % SPREADS) };
-  const Array index = { TD_U8, y.shape, PLAIN };
-  const Array forward[2] = { y, index }, backward[2] = { index, y };
-  Pooling c = { TD_POOL_AVERAGE,
-                { ndim,
-                  { k, k, k },
-                  { 2, 2, 2 },
-                  { apart, apart, apart },
-                  (TdPoolDivisor)(i % 3),
-                  false,
-                  (uint8_t)(i / 2 % 2 == 0 ? TD_CHANNELS_LAST : TD_ROW_MAJOR) } };
+  const TdPooling pooling = { ndim,
+                              { k, k, k },
+                              { 2, 2, 2 },
+                              { apart, apart, apart },
+                              (TdPoolDivisor)(i % 3),
+                              false,
+                              (uint8_t)(i / 2 % 2 == 0 ? TD_CHANNELS_LAST : TD_ROW_MAJOR) };
   char what[120];
 
   snprintf (what, sizeof what, "case %d, dtype %d, average pooling", i, (int)dtype);
-  counting_check (what, &x, 1, &y, 1, 1, call_pooling, &c);
-  c.kind = TD_POOL_AVERAGE_GRAD;
-  counting_check ("its gradient", &y, 1, &x, 1, 1, call_pooling, &c);
-  c.kind = TD_POOL_MAX;
-  counting_check ("max pooling", &x, 1, forward, 2, 1, call_pooling, &c);
-  c.kind = TD_POOL_MAX_GRAD;
-  counting_check ("its gradient", backward, 2, &x, 1, 1, call_pooling, &c);
-  c.kind = TD_POOL_MAX_GATHER;
-  counting_check ("what it takes", (const Array[]){ index, x }, 2, &y, 1, 0, call_pooling, &c);
+  check_pools (what, &pooling, &x, &y);
+}
+
+/* Taken 16 bytes of two rows at a time. */
+static void
+pooling__of_two_by_two_side_by_side_counts_what_it_writes (void **state)
+{
+  const TdPooling pooling = { .ndim = 2, .ksize = { 2, 2 }, .stride = { 2, 2 } };
+
+  for (int d = 0; d < 4; d++)
+    {
+      const Array x = { counting_floats[d], { 4, { 2, 3, 6, 80 } }, SPECIAL };
+      const Array y = { counting_floats[d], { 4, { 2, 3, 3, 40 } }, SPECIAL };
+
+      check_pools ("two by two", &pooling, &x, &y);
+    }
 }
 
 static void
@@ -427,6 +450,7 @@ main (void)
     cmocka_unit_test (batch_norm__counts_what_it_writes_in_both_layouts),
     cmocka_unit_test (lstm__counts_both_arrays_that_it_writes),
     cmocka_unit_test (pooling__counts_what_it_writes),
+    cmocka_unit_test (pooling__of_two_by_two_side_by_side_counts_what_it_writes),
     cmocka_unit_test (row_norm__counts_sums_too),
     cmocka_unit_test (kernels__that_count_have_all_run),
   };

@@ -89,6 +89,26 @@ unary__of_integers_and_of_nothing_is_not_counted (void **state)
 }
 
 static TdStatus
+call_dropout (TdCudaLauncher *l, TdTensor *in, TdTensor *out, const void *context)
+{
+  return td_cuda_dropout (l, (TdRngKey){ 7, 3 }, *(const double *)context, &in[0], &out[0]);
+}
+
+static void
+dropout__counts_what_it_writes (void **state)
+{
+  static const double ratios[] = { 0.3, 0 };
+
+  for (int d = 0; d < 4; d++)
+    for (int i = 0; i < 2; i++)
+      {
+        const Array x = { counting_floats[d], { 1, { i == 0 ? 3001 : 6 } }, SPECIAL };
+
+        counting_check ("dropout", &x, 1, &x, 1, 1, call_dropout, &ratios[i]);
+      }
+}
+
+static TdStatus
 call_cast (TdCudaLauncher *l, TdTensor *in, TdTensor *out, const void *context)
 {
   return td_cuda_cast (l, &in[0], &out[0]);
@@ -280,8 +300,9 @@ stats__join_parts_beside_arrays_that_are_read (void **state)
 static void
 kernels__that_count_have_all_run (void **state)
 {
-  static const char *const words[] = { "td_count_unary_", "td_count_binary_", "td_count_cast_",
-                                       "td_count_gather_", "td_count_select_" };
+  static const char *const words[]
+      = { "td_count_unary_",  "td_count_binary_", "td_count_cast_",
+          "td_count_gather_", "td_count_select_", "td_count_dropout_" };
 
   rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
 }
@@ -294,6 +315,7 @@ main (void)
     cmocka_unit_test (unary__counts_large_arrays_and_those_with_nothing_finite),
     cmocka_unit_test (counted__spread_keeps_its_digits_far_from_zero),
     cmocka_unit_test (unary__of_integers_and_of_nothing_is_not_counted),
+    cmocka_unit_test (dropout__counts_what_it_writes),
     cmocka_unit_test (cast__counts_floating_numbers_from_all_types),
     cmocka_unit_test (binary__counts_what_it_writes_and_adds),
     cmocka_unit_test (binary__counts_where_operands_are_repeated),
