@@ -11,9 +11,10 @@
  * gradient, row and batch normalisation, pooling, dropout, cumulative sums, LSTM cells,
  * gathered rows and select.  Their histograms are of all numbers; those that are read from an
  * array sample large ones.  Read as before is what libraries write; what is captured in a
- * graph; copies, which move bits and know no type; reductions, whose output is small; our own
- * products, convolutions and attention, which write some elements more than once; and random
- * numbers that nothing is multiplied by. Nobody asks for statistics of parameters.
+ * graph; copies, which move bits and know no type; updates, which clip gradients, too;
+ * reductions, whose output is small; our own products, convolutions and attention, which write
+ * some elements more than once; and random numbers that nothing is multiplied by. Nobody asks
+ * for statistics of parameters.
  *
  * SPDX-License-Identifier: MIT */
 #include "async.h"

@@ -162,8 +162,8 @@ assert_same_tapes (const char *what, const char *one, const char *other)
   return n;
 }
 
-/* Operations whose kernels count, and which of their outputs; a hook's is the gradient that it
- * changes. */
+/* Operations whose kernels count, and which of their outputs.  Updates do not, clipping among
+ * them: one launch has many arrays. */
 static const struct
 {
   const char *op;
@@ -171,7 +171,6 @@ static const struct
 } counting[] = {
   { "batch_normalization", 1 << 0 },
   { "batch_normalization_grad", 1 << 0 },
-  { "gradient_clipping", 1 << 0 },
   { "max_pooling_2d", 1 << 0 },
   { "max_pooling_2d_grad", 1 << 0 },
   { "relu", 1 << 0 },
@@ -243,7 +242,7 @@ statistics__are_the_same_counted_and_read_apart (void **state)
       assert_int_equal (apart.cost.n_stats_of, n);
       assert_int_equal (counted.cost.n_stats_of, n);
       assert_int_equal (apart.cost.n_stats_read, n); /* all of them small: a block each */
-      assert_true (n_counted > n / 4);
+      assert_true (n_counted > n / 5);
       assert_true (counted.cost.n_stats <= apart.cost.n_stats);
       assert_int_equal (counted.cost.n_violations, 0);
     }
