@@ -591,13 +591,13 @@ pool_gather (const TdPoolParams &a)
     }
 }
 
-#define POOL_KERNEL(each, S, D, name)                                                          \
+#define POOL_KERNEL(each, pairs, S, D, name)                                                   \
   TD_STATS_KERNEL (each##_##D##d_##name, TdPoolParams)                                         \
   {                                                                                            \
     TD_COUNTER (Number<S>::T);                                                                 \
                                                                                                \
     if (D == 2 && a.strips > 0)                                                                \
-      each##_pairs<S> (a, counter);                                                            \
+      pairs<S> (a, counter);                                                                   \
     else if (D == 2 && a.packs)                                                                \
       each<S, int32_t, D, AtOnce<S, D>::V> (a, counter);                                       \
     else if (D == 2 && a.narrow)                                                               \
@@ -607,10 +607,10 @@ pool_gather (const TdPoolParams &a)
     TD_COUNTER_LEAVE (a.parts);                                                                \
   }
 #define POOLS(S, D, name)                                                                      \
-  POOL_KERNEL (pool_max, S, D, name)                                                           \
-  POOL_KERNEL (pool_max_grad, S, D, name)                                                      \
-  POOL_KERNEL (pool_average, S, D, name)                                                       \
-  POOL_KERNEL (pool_average_grad, S, D, name)
+  POOL_KERNEL (pool_max, pool_max_pairs, S, D, name)                                           \
+  POOL_KERNEL (pool_max_grad, pool_max_grad_pairs, S, D, name)                                 \
+  POOL_KERNEL (pool_average, pool_average_pairs, S, D, name)                                   \
+  POOL_KERNEL (pool_average_grad, pool_average_grad_pairs, S, D, name)
 POOLS (float, 2, f32)
 POOLS (double, 2, f64)
 POOLS (td_f16, 2, f16)
