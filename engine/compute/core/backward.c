@@ -619,10 +619,10 @@ td__backward_check_scaled (const TdVar *y, const TdVar *gy, const char *call,
 }
 
 static TdStatus
-check_roots (TdVar *const *vars, int n, const TdSite *site)
+check_roots (TdVar *const *vars, int n, const char *call, const TdSite *site)
 {
   for (int i = 0; i < n; i++)
-    if (!td__var_usable (vars != NULL ? vars[i] : NULL, "td_backward", site))
+    if (!td__var_usable (vars != NULL ? vars[i] : NULL, call, site))
       return td__engine.has_error ? td__engine.error.status : TD_ERR_STATE;
   return TD_OK;
 }
@@ -641,21 +641,22 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
   int saved_backprop = e->config.enable_backprop;
   Walk w = { .flags = flags, .targets = xs != NULL, .site = site };
   const struct TdWalkWatch *watch = NULL;
-  TdStatus status = td__check_thread ("td_backward");
+  const char *call = xs != NULL ? "td_grad_of" : "td_backward";
+  TdStatus status = td__check_thread (call);
 
-  if (status != TD_OK || (status = check_roots (ys, n_y, site)) != TD_OK
-      || (status = check_roots (xs, n_x, site)) != TD_OK)
+  if (status != TD_OK || (status = check_roots (ys, n_y, call, site)) != TD_OK
+      || (status = check_roots (xs, n_x, call, site)) != TD_OK)
     return status;
   for (int i = 0; TD_UNLIKELY (e->has_scaled) && i < n_y && status == TD_OK; i++)
     status = td__backward_check_scaled (ys[i],
                                         gys != NULL && gys[i] != NULL ? gys[i]
                                         : xs == NULL                  ? ys[i]->grad
                                                                       : NULL,
-                                        "td_backward", site);
+                                        call, site);
   if (status != TD_OK)
     return status;
   if (TD_UNLIKELY (e->tracer != NULL))
-    e->tracer->refuse (e->tracer, "td_backward", site);
+    e->tracer->refuse (e->tracer, call, site);
   if (e->has_error) /* training must not go on with poisoned variables */
     return e->error.status;
   w.careful = e->has_scaled && e->loss_scaled_by == TD_SCALED_BY_NONE;
