@@ -64,6 +64,13 @@ def results():
     return sorted(found, key=lambda r: (r[1].get('date', ''), r[0]))
 
 
+def ended_badly(r):
+    """How many steps failed; how many were not begun when the machine went."""
+    failed = sum(k.endswith('.status') and v not in ('0', '77') for k, v in r.items())
+    left = len(r.get('left', '').split())
+    return '%d, %d not begun' % (failed, left) if left else '%d' % failed
+
+
 def index(runs):
     lines = ['# What runs on a GPU have shown', '',
              'Written by index.py from the result files beside it: not to be edited.', '']
@@ -75,7 +82,7 @@ def index(runs):
         held = [k for k, c in claims.items() if c['holds']]
         gpu = (r.get('gpu', '').splitlines() or [''])[-1].split(',')[0]
         lines.append('| %s | %s | %s | %s | %s | %d of %d |' % (
-            name, r.get('date', '')[:10], r.get('commit', '')[:9], gpu, r.get('failed', '?'), len(held), len(claims)))
+            name, r.get('date', '')[:10], r.get('commit', '')[:9], gpu, ended_badly(r), len(held), len(claims)))
         for key, c in claims.items():
             shown[key] = (name, c)
     if not runs:
