@@ -10,24 +10,6 @@ struct alignas (16) td_unit16
   uint64_t half[2];
 };
 
-/* The part of this block: the last that begins no later. */
-TD_DEVICE int
-part_of_block (const TdPartsParams &a)
-{
-  int k = 0, end = a.n;
-
-  while (k + 1 < end)
-    {
-      const int middle = (k + end) / 2;
-
-      if (a.first_block[middle] <= blockIdx.x)
-        k = middle;
-      else
-        end = middle;
-    }
-  return k;
-}
-
 template <typename Unit>
 TD_DEVICE void
 copy_units (void *to, const void *from, int64_t begin, int64_t end)
@@ -41,7 +23,7 @@ copy_units (void *to, const void *from, int64_t begin, int64_t end)
 /* By the largest unit that both places and the size allow. */
 TD_KERNEL (td_copy_parts, TdPartsParams)
 {
-  const int k = part_of_block (a);
+  const int k = last_not_above (a.first_block, a.n, blockIdx.x);
   const int64_t begin = (int64_t)(blockIdx.x - a.first_block[k]) * TD_PARTS_CHUNK;
   const int64_t bytes = a.bytes[k];
   const int64_t end = bytes - begin < TD_PARTS_CHUNK ? bytes : begin + (int64_t)TD_PARTS_CHUNK;
