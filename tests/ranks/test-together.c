@@ -385,7 +385,9 @@ rank__that_stands_is_named_and_waited_for (void **state)
   TdTestChild c;
   int status;
   (void)state;
-  start ("--stop error --hang-after 1", "error 1 30");
+  start ("--pause 3 --stop error --hang-after 1", "error 1 30");
+  all_stop (); /* who listens later does not hear of what was said before */
+  go_on (0);
   assert_string_equal (stop_of (&ranks[1]).op, "reshape");
   td_test_wait ("a line about rank 1", hears_of_rank_1, NULL);
   assert_contains (ranks[0].line, "rank 1 stopped: reshape: ");
