@@ -2,13 +2,14 @@
  *
  *   stepped [FAULT RANK ITERATION]
  *
- * From ITERATION on RANK makes NaN (nan), fails (error), or computes by another graph: one
- * operation more in each forward (longer), or another one (other).
- * SPDX-License-Identifier: MIT */
+ * From ITERATION on RANK makes NaN (nan), fails when the others wait for it (error), or
+ * computes by another graph: one operation more in each forward (longer), or another one
+ * (other). SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum
 {
@@ -37,7 +38,10 @@ forward (TdLink *net, TdVar *x, int argc, char **argv, TdComm *comm, int64_t i)
   if (does ("longer", argc, argv, comm, i))
     h = td_add (h, td_zeros (TD_F32, TD_SHAPE (1)));
   if (does ("error", argc, argv, comm, i))
-    h = td_reshape (h, TD_SHAPE (7));
+    {
+      usleep (500000); /* the others are in their call meanwhile */
+      h = td_reshape (h, TD_SHAPE (7));
+    }
   return does ("other", argc, argv, comm, i) ? td_sigmoid (h) : td_relu (h);
 }
 

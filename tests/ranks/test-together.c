@@ -361,7 +361,8 @@ static bool
 hears_of_rank_1 (void *unused)
 {
   (void)unused;
-  return strstr (td_client_next (&ranks[0]), "\"event\":\"notice\"") != NULL;
+  return strstr (td_client_next (&ranks[0]), "\"event\":\"notice\"") != NULL
+         && strstr (ranks[0].line, "rank 1 stopped: ") != NULL; /* not of waiting */
 }
 
 static bool
@@ -374,7 +375,7 @@ has_waited_long (void *unused)
   assert_contains (rank_of (list, 1), "\"state\":\"stopped\"");
   assert_contains (rank_of (list, 0), "\"state\":\"waits\"");
   usleep (100000);
-  return ++n > 25; /* more than twice the limit */
+  return ++n > 65; /* more than twice the limit */
 }
 
 /* A rank that fails before a call of all is looked at, and the others wait in that call: they
@@ -385,7 +386,7 @@ rank__that_stands_is_named_and_waited_for (void **state)
   TdTestChild c;
   int status;
   (void)state;
-  start ("--pause 3 --stop error --hang-after 1", "error 1 30");
+  start ("--pause 3 --stop error --hang-after 3", "error 1 30");
   all_stop (); /* who listens later does not hear of what was said before */
   go_on (0);
   assert_string_equal (stop_of (&ranks[1]).op, "reshape");
@@ -394,7 +395,7 @@ rank__that_stands_is_named_and_waited_for (void **state)
   assert_contains (ranks[0].line, "; this rank waits for it in td_opt_update");
   td_test_wait ("more than the limit", has_waited_long, NULL);
   c = td_test_shell ("cat %s", td_test_tmp ("err"));
-  assert_contains (c.out, " of 3 has waited 1 s in td_opt_update (call ");
+  assert_contains (c.out, " of 3 has waited 3 s in td_opt_update (call ");
   assert_contains (c.out, "rank 1 (pid ");
   assert_contains (c.out, " stands at a breakpoint");
   assert_contains (c.out, "; it is waited for");
