@@ -4,7 +4,9 @@
  *
  * From ITERATION on RANK makes NaN (nan), fails when the others wait for it (error), or
  * computes by another graph: one operation more in each forward (longer), or another one
- * (other). SPDX-License-Identifier: MIT */
+ * (other).
+ *
+ * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
 #include <stdlib.h>
