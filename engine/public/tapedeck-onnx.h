@@ -101,12 +101,12 @@ TD_API TdOnnxOpt td_save_onnx_options (void);
  * operation has the size as a number, or the code could mean both, the axis stays what it was,
  * and `fixed` hears so: the file never claims a size with which it does not run.  A number that
  * the code computed from a size by itself, in C, is not seen.  After a call with a batch of 1,
- * a 1 of the code's own may be that size or a number: `assumed` hears which was taken where. Names of nodes and values are
- * paths of links, of inputs the names of variables (td_name). Dropout is written as it ran, and
- * draws other numbers; batch normalization while training normalises by the batch, and leaves
- * its running moments as they are. *Errors*: TD_ERR_ARG naming what ONNX does not have, with
- * its lines, or an input from which no graph leads to outs, and no file is written;
- * TD_ERR_STATE for a constant that is gone; TD_ERR_IO. */
+ * a 1 of the code's own may be that size or a number: `assumed` hears which was taken where.
+ * Names of nodes and values are paths of links, of inputs the names of variables (td_name).
+ * Dropout is written as it ran, and draws other numbers; batch normalization while training
+ * normalises by the batch, and leaves its running moments as they are. *Errors*: TD_ERR_ARG
+ * naming what ONNX does not have, with its lines, or an input from which no graph leads to
+ * outs, and no file is written; TD_ERR_STATE for a constant that is gone; TD_ERR_IO. */
 TD_API TdStatus td_save_onnx_at (TdVar *const *outs, size_t n, const char *path,
                                  TdOnnxOpt options, const TdSite *site);
 TD_API TdStatus td_save_onnx (TdVar *const *outs, size_t n, const char *path);
