@@ -215,7 +215,7 @@ updates__with_clipping_are_one_launch (void **state)
 
   (void)state;
   expect_same (&p, STEPS, &alone, &together);
-  assert_true (alone.launches[STEPS - 1] > 2); /* squares and their sum, clipping, updates */
+  assert_int_equal (alone.launches[STEPS - 1], 8); /* of all parameters together */
   expect_one_launch (&together, BUILT + 1, STEPS);
   assert_int_equal (together.captures, 1);
   print_message ("%ld launches, or 1\n", alone.launches[STEPS - 1]);

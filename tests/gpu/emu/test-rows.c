@@ -358,9 +358,9 @@ call_stats (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *contex
   memcpy (counts, &s.n, 6 * sizeof *counts);
   for (int k = 0; k < 32; k++)
     counts[6 + k] = s.exponent[k];
-  /* Numbers near the largest that cancel leave their rounding, which depends on the order. */
-  if (s.max - s.min > 1e30)
-    s.mean /= s.max - s.min;
+  /* A mean that is nothing beside the numbers is their rounding, which depends on the order. */
+  if (fabs (s.mean) < 1e-12 * (s.max - s.min))
+    s.mean = 0;
   memcpy (moments, &s.min, 5 * sizeof *moments);
   return status;
 }

@@ -191,9 +191,10 @@ is_counted (const char *op, unsigned output)
   return false;
 }
 
-/* How many of a tape's arrays such operations have written; `name`: of one operation. */
+/* How many of a tape's arrays such operations have written, or any; `name`: of one operation.
+ */
 static uint32_t
-counted_on (const char *path, const char *name)
+written_on (const char *path, const char *name, bool any)
 {
   TdTapeReader *r = open_tape (path);
   const TdTapeSummaries s = td_tape_reader_summaries (r);
@@ -212,8 +213,9 @@ counted_on (const char *path, const char *name)
           const char *op = td_tape_reader_op_name (r, it->events[it->stats[k].event].opdef);
 
           n += (name == NULL || strcmp (op, name) == 0)
-               && is_counted (op,
-                              v->producer == (int32_t)it->stats[k].event ? v->out_index : 0);
+               && (any
+                   || is_counted (op, v->producer == (int32_t)it->stats[k].event ? v->out_index
+                                                                                 : 0));
         }
       td_tape_iteration_free (it);
     }
@@ -228,21 +230,22 @@ statistics__are_the_same_counted_and_read_apart (void **state)
     {
       const Recording apart = train (nets[k], true), counted = train (nets[k], false);
       const uint32_t n = assert_same_tapes (nets[k], counted.path, apart.path);
-      const uint32_t n_counted = counted_on (counted.path, NULL);
+      const uint32_t n_clipped = written_on (counted.path, "gradient_clipping", true);
+      const uint32_t n_counted = written_on (counted.path, NULL, false);
 
       assert_memory_equal (apart.losses, counted.losses, sizeof apart.losses);
       print_message ("%s: of %u arrays %ld are read, and %ld where kernels count (%u others "
                      "are batch norm's); launches for that %ld and %ld\n",
                      nets[k], n, apart.cost.n_stats_read, counted.cost.n_stats_read,
-                     counted_on (counted.path, "batch_normalization")
-                         + counted_on (counted.path, "batch_normalization_grad"),
+                     written_on (counted.path, "batch_normalization", false)
+                         + written_on (counted.path, "batch_normalization_grad", false),
                      apart.cost.n_stats, counted.cost.n_stats);
       assert_int_equal (counted.cost.n_stats_read, n - n_counted);
       assert_int_equal (apart.cost.n_counting, 0);
       assert_int_equal (apart.cost.n_stats_of, n);
       assert_int_equal (counted.cost.n_stats_of, n);
       assert_int_equal (apart.cost.n_stats_read, n); /* all of them small: a block each */
-      assert_true (n_counted > n / 5);
+      assert_true (n_counted > (n - n_clipped) / 4);
       assert_true (counted.cost.n_stats <= apart.cost.n_stats);
       assert_int_equal (counted.cost.n_violations, 0);
     }
