@@ -182,18 +182,27 @@ whole_number (const char *text, uint64_t *to)
   return text[0] >= '0' && text[0] <= '9' && *end == '\0';
 }
 
+/* A key and its value, which may have the control character `keep` in it. */
+static void
+entry (Parse *p, TdWire w, char keep, const char **key, const char **value)
+{
+  TdWireField f;
+
+  *key = *value = "";
+  while (td__wire_next (&w, &f))
+    if (f.number == ENTRY_KEY)
+      *key = text (p, &f);
+    else if (f.number == ENTRY_VALUE)
+      *value = text_with (p, &f, keep);
+  p->bad |= w.bad;
+}
+
 static void
 external_entry (Parse *p, TdWire w, TdOnnxTensor *t)
 {
-  const char *key = "", *value = "";
-  TdWireField f;
+  const char *key, *value;
 
-  while (td__wire_next (&w, &f))
-    if (f.number == ENTRY_KEY)
-      key = text (p, &f);
-    else if (f.number == ENTRY_VALUE)
-      value = text (p, &f);
-  p->bad |= w.bad;
+  entry (p, w, '\0', &key, &value);
   if (strcmp (key, "location") == 0)
     t->location = value;
   else if (strcmp (key, "offset") == 0 && !whole_number (value, &t->offset))
@@ -514,15 +523,9 @@ opset (Parse *p, TdWire w)
 static void
 metadata (Parse *p, TdWire w)
 {
-  const char *key = "", *value = "";
-  TdWireField f;
+  const char *key, *value;
 
-  while (td__wire_next (&w, &f))
-    if (f.number == ENTRY_KEY)
-      key = text (p, &f);
-    else if (f.number == ENTRY_VALUE)
-      value = text_with (p, &f, '\n');
-  p->bad |= w.bad;
+  entry (p, w, '\n', &key, &value);
   if (strcmp (key, "fixed") == 0)
     p->g->fixed = value;
   else if (strcmp (key, "assumed") == 0)

@@ -261,6 +261,17 @@ updates__that_one_rank_leaves_out_are_counted (void **state)
   assert_contains (numbers->sentence, "rank 1 has 2, the others 3");
 }
 
+/* The rank waits in its first call, and has come no further. */
+static void
+stand_in_first_call (PlantedStep *step)
+{
+  step->is_live = step->no_update = TRUE;
+  step->n_sums = 0;
+  step->n_waits = 1;
+  step->waits[0].duration_ns = 0;
+  step->waits[0].flags |= TD_TAPE_COLLECTIVE_WAITS;
+}
+
 /* Rank 1 makes none in iteration 2, and is an update behind: at the end the others wait. */
 static gboolean evaluates; /* it trains nothing there */
 static gboolean broken;    /* or a call in it failed */
@@ -283,11 +294,7 @@ leave_one_out (PlantedStep *step)
     step->waits[i].seq--;
   if (step->rank == 1 || step->iteration != 5)
     return;
-  step->is_live = step->no_update = TRUE;
-  step->n_sums = 0;
-  step->n_waits = 1;
-  step->waits[0].duration_ns = 0;
-  step->waits[0].flags |= TD_TAPE_COLLECTIVE_WAITS;
+  stand_in_first_call (step);
 }
 
 static void
@@ -337,11 +344,7 @@ make_one_more (PlantedStep *step)
     }
   if (step->iteration != 5)
     return;
-  step->is_live = step->no_update = TRUE;
-  step->n_sums = 0;
-  step->n_waits = 1;
-  step->waits[0].duration_ns = 0;
-  step->waits[0].flags |= TD_TAPE_COLLECTIVE_WAITS;
+  stand_in_first_call (step);
 }
 
 /* The same calls, but no more operations of an update. */
