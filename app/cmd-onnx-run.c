@@ -97,14 +97,32 @@ find (Given *list, int n, const char *name)
 }
 
 /* A name on the command line that is none of the model's. */
+/* Is it an open size of an input, which a file that was given has set? */
+static bool
+is_set_by_file (const Run *r, const Given *given)
+{
+  TdOnnxInfo info;
+
+  for (int i = 0; info = td_onnx_input (r->model, i), info.name != NULL; i++)
+    for (int d = 0; d < info.ndim; d++)
+      if (info.dim[d] < 0 && info.symbol[d] != NULL && strlen (info.symbol[d]) == given->n
+          && strncmp (info.symbol[d], given->text, given->n) == 0)
+        return true;
+  return false;
+}
+
 static bool
 all_used (const Run *r, const Given *list, int n, const char *what)
 {
   for (int i = 0; i < n; i++)
     if (!list[i].used)
       {
-        fprintf (stderr, "tapedeck: %s: it has no %s %.*s\n", r->path, what, (int)list[i].n,
-                 list[i].text);
+        const bool is_set = list == r->sizes && is_set_by_file (r, &list[i]);
+
+        fprintf (stderr,
+                 is_set ? "tapedeck: %s: the %s %.*s is what --input's file has\n"
+                        : "tapedeck: %s: it has no %s %.*s\n",
+                 r->path, what, (int)list[i].n, list[i].text);
         return false;
       }
   return true;

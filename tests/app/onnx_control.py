@@ -139,6 +139,18 @@ def refused():
     yield "int8 that a branch hands out", model(
         [quantized, node("If", "c", "y", then_branch=kept, else_branch=kept)], single, ["y"], [*givens, ("c", True)]), \
         "output r of int8"
+    yield "an array that becomes int8", model([node("Cast", "x", "q", to=3), node("DequantizeLinear", "q one", "y")], single,
+                                              ["y"], givens[:1]), "a constant expected to become int8, got an array"
+    yield "bounds that are no numbers", model([node("Clip", "x low", "y")], single, ["y"], [("low", np.float32(np.nan))]), \
+        "bounds that are numbers expected, got nan and inf"
+    yield "a window in the padding alone", model([node("MaxPool", "x", "y", kernel_shape=[2], pads=[2, 0])],
+                                                 {"x": np.ones((1, 1, 4), np.float32)}, ["y"]), \
+        "padding less than the window of 2 expected, got 2"
+    yield "sequences of none", model([node("RNN", "x w u", "y", hidden_size=2)], {"x": np.ones((3, 0, 2), np.float32)}, ["y"],
+                                     [("w", np.ones((1, 2, 2), np.float32)), ("u", np.ones((1, 2, 2), np.float32))]), \
+        "a sequence and more expected, got a batch of 0"
+    yield "between integers", model([node("Resize", "x - s", "y", mode="linear")], {"x": np.ones((1, 1, 2, 2), np.int32)}, ["y"],
+                                    [("s", np.array([1, 1, 2, 2], np.float32))]), "floating-point numbers expected"
     yield "scales of blocks", model(
         [node("DequantizeLinear", "q s", "y", block_size=2)], {"q": np.zeros((4, 4), np.uint8)}, ["y"],
         [("s", np.ones((2, 4), np.float32))], 21), "attribute block_size of this value of DequantizeLinear (node y)"
@@ -160,6 +172,12 @@ def lacking():
     yield "ConvTranspose that leaves gaps", model(
         [node("ConvTranspose", "x w", "y", kernel_shape=[1, 1], strides=[2, 2], auto_pad="SAME_UPPER")], x, ["y"], weights), \
         "an output larger than its windows reach of ConvTranspose (node y)"
+    yield "a flag that is neither 0 nor 1", model([node("ReduceMax", "x", "y", keepdims=3)], x, ["y"]), \
+        "attribute keepdims of this value of ReduceMax (node y)"
+    yield "Celu of a negative alpha", model([node("Celu", "x", "y", alpha=-1.0)], x, ["y"]), "alpha of 0 or less of Celu (node y)"
+    yield "a loss with a reduction of its own", model(
+        [node("SoftmaxCrossEntropyLoss", "x t", "y", reduction="mul")], {"x": np.ones((2, 3), np.float32)}, ["y"],
+        [("t", np.zeros(2, np.int64))]), "the reduction of SoftmaxCrossEntropyLoss (node y)"
     yield "LRN of an even size", model([node("LRN", "x", "y", size=2)], x, ["y"]), "an even size of LRN (node y)"
     yield "GRU with a clip", model([node("GRU", "s v u", "y", hidden_size=2, clip=1.0)], {"s": np.ones((3, 1, 2), np.float32)},
                                    ["y"], [("v", np.ones((1, 6, 2), np.float32)), ("u", np.ones((1, 6, 2), np.float32))]), \

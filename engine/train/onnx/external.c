@@ -51,8 +51,11 @@ read_one (TdOnnxGraph *g, const char *path, TdOnnxTensor *t)
   char *file;
   size_t need;
 
+  if (t->location[0] == '\0')
+    return "its data lies in a file without a name";
   if (!stays (t->location))
-    return "its data lies in a path that leaves the model's folder";
+    return "its data lies in a path that leaves the model's folder, or could: it is absolute "
+           "or has ..";
   if (!td__shape_bytes (&t->shape, (TdDtype)t->dtype, &need))
     return "its sizes overflow";
   if (t->length != 0 && t->length != need)

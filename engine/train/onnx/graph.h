@@ -11,6 +11,7 @@
 enum
 {
   TD_ONNX_ABSENT = -1,     /* an input or output that is left out */
+  TD_ONNX_INT8 = 3,        /* of the standard's element types: read, and not the engine's */
   TD_ONNX_IR_DEFAULTS = 4, /* from then on an initializer among the inputs is a default */
   TD_ONNX_OPSET_FIRST = 7,
   TD_ONNX_OPSET_LAST = 21,
@@ -108,7 +109,7 @@ typedef struct TdOnnxGraph
   TdOnnxArena arena;
   const char *name, *producer, *producer_version;
   const char *fixed, *assumed; /**< what td_save_onnx says of the sizes, lines; or "" */
-  int64_t ir_version, opset; /**< opset 0: the standard domain is not imported */
+  int64_t ir_version, opset;   /**< opset 0: the standard domain is not imported */
   TdOnnxNode *nodes;
   TdOnnxGiven *givens;
   TdOnnxPort *in, *out;

@@ -29,7 +29,9 @@ pass (TdOnnxNode *n, bool *narrow)
 {
   const bool keeps = keeps_numbers (n->type);
   const int as = n->row->narrow_as;
-  bool out = as > 0 && as < n->n_in && n->in[as] != TD_ONNX_ABSENT && narrow[n->in[as]];
+  bool out
+      = (as > 0 && as < n->n_in && n->in[as] != TD_ONNX_ABSENT && narrow[n->in[as]])
+        || (strcmp (n->type, "Cast") == 0 && td__onnx_attr_int (n, "to", 0) == TD_ONNX_INT8);
 
   for (int k = 0; k < n->n_in; k++)
     {
@@ -69,11 +71,9 @@ void
 td__onnx_each_narrow (TdOnnxGraph *g, TdOnnxNarrow *found, void *user)
 {
   bool *narrow = td__xcalloc ((size_t)g->n_values + 1, sizeof *narrow);
-  bool any = false;
 
   for (int i = 0; i < g->n_givens; i++)
-    any |= narrow[g->givens[i].value] = g->givens[i].tensor.is_int8;
-  if (any)
-    look (g, narrow, found, user);
+    narrow[g->givens[i].value] = g->givens[i].tensor.is_int8;
+  look (g, narrow, found, user);
   free (narrow);
 }

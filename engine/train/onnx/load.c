@@ -87,10 +87,18 @@ is_of_another_kind (const TdOnnxAttr *a)
   return is_listed (integers, a->name) && a->kind != TD_ONNX_INT;
 }
 
-/* Is it one of a few words, and none of them? */
+/* What is 0 or 1.  (onnxruntime takes other numbers for one or the other, now so, now so.) */
+static const char flags[]
+    = "ceil_mode,count_include_pad,exclude_outside,exclusive,fmod,keepdims,layout,"
+      "linear_before_reset,noop_with_empty_axes,saturate,reverse,select_last_index,"
+      "training_mode,transA,transB,upper";
+
+/* Is it one of a few words or numbers, and none of them? */
 static bool
-is_another_word (const TdOnnxAttr *a)
+has_another_value (const TdOnnxAttr *a)
 {
+  if (is_listed (flags, a->name))
+    return a->i != 0 && a->i != 1;
   return strcmp (a->name, "auto_pad") == 0
          && !is_listed ("NOTSET,VALID,SAME_UPPER,SAME_LOWER", a->s);
 }
@@ -110,7 +118,7 @@ attribute_lacks (const TdOnnxRow *row, const TdOnnxAttr *a)
         return row->has_bodies && a->kind == TD_ONNX_GRAPH ? NULL
                : a->kind == TD_ONNX_GRAPH                  ? "of a graph"
                : is_of_another_kind (a)                    ? "of another type"
-               : is_another_word (a)                       ? "of this value"
+               : has_another_value (a)                     ? "of this value"
                                                            : NULL;
       if (at[n] == '=')
         return a->kind == TD_ONNX_INT && a->i == strtol (at + n + 1, NULL, 10)
@@ -660,8 +668,8 @@ const TdOnnxRow *
 td__onnx_row_at (int i)
 {
   static const TdOnnxRow *const tables[]
-      = { td__onnx_control, td__onnx_quantized, td__onnx_math,     td__onnx_arrays,
-          td__onnx_indices, td__onnx_layers,    td__onnx_sequences };
+      = { td__onnx_control, td__onnx_quantized, td__onnx_math,      td__onnx_arrays,
+          td__onnx_indices, td__onnx_layers,    td__onnx_sequences, td__onnx_sizes };
 
   for (int t = 0; t < TD_ARRAY_LENGTH (tables); t++)
     for (const TdOnnxRow *row = tables[t]; row->name != NULL; row++)

@@ -371,6 +371,26 @@ pool (TdVar *x, const Window *w, const TdPoolNdOpt *o, bool max)
   return max ? td_max_pooling_nd_ (x, o) : td_average_pooling_nd_ (x, o);
 }
 
+/* A window that lies in the padding alone has nothing to pool. */
+static bool
+is_over_elements (TdOnnxRun *r, const Window *w)
+{
+  for (int d = 0; d < w->n; d++)
+    {
+      const int64_t reach = w->dilate[d] * (w->ksize[d] - 1) + 1,
+                    most = w->before[d] > w->after[d] ? w->before[d] : w->after[d];
+
+      if (most >= reach)
+        {
+          td__run_fail (r, TD_ERR_ARG,
+                        "padding less than the window of %lld expected, got %lld",
+                        (long long)reach, (long long)most);
+          return false;
+        }
+    }
+  return true;
+}
+
 static void
 max_pool (TdOnnxRun *r)
 {
@@ -380,7 +400,7 @@ max_pool (TdOnnxRun *r)
   TdPoolNdOpt o;
   Window w;
 
-  if (!window_of (r, &shape, NULL, &w))
+  if (!window_of (r, &shape, NULL, &w) || !is_over_elements (r, &w))
     return;
   for (int d = 0; d < w.n; d++)
     gaps |= w.dilate[d] != 1;
@@ -417,7 +437,7 @@ average_pool (TdOnnxRun *r)
   TdPoolNdOpt o;
   Window w;
 
-  if (!window_of (r, &shape, NULL, &w))
+  if (!window_of (r, &shape, NULL, &w) || !is_over_elements (r, &w))
     return;
   for (int d = 0; d < w.n; d++)
     if (w.dilate[d] != 1)
@@ -484,7 +504,7 @@ gemm (TdOnnxRun *r)
     }
   y = td_matmul (a, b, ta, tb);
   y = alpha != 1 ? td_mul_scalar (y, alpha) : y;
-  if (c != NULL)
+  if (c != NULL && beta != 0) /* with 0 it does not count, whatever it is */
     y = td_add (y, beta != 1 ? td_mul_scalar (c, beta) : c);
   td__run_out (r, 0, y);
 }
@@ -657,6 +677,17 @@ dropout (TdOnnxRun *r)
                    : x);
 }
 
+static const char *
+cross_entropy_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
+{
+  const char *how = td__onnx_attr_text (n, "reduction", "mean");
+
+  (void)g;
+  return strcmp (how, "mean") != 0 && strcmp (how, "sum") != 0 && strcmp (how, "none") != 0
+             ? "the reduction"
+             : NULL;
+}
+
 static void
 cross_entropy (TdOnnxRun *r)
 {
@@ -672,6 +703,7 @@ cross_entropy (TdOnnxRun *r)
 
 #define ONE .least_in = 1, .most_in = 1
 #define TWO .least_in = 2, .most_in = 2
+#define FLOATS "of floating-point numbers"
 #define WINDOW "auto_pad dilations kernel_shape pads strides "
 
 /* clang-format off */
@@ -694,8 +726,8 @@ const TdOnnxRow td__onnx_layers[] = {
   { "Einsum", .from = 12, .least_in = 1, .most_in = TD_MAX_DIMS, .attributes = "equation", .run = einsum,
     .limits = "8 inputs at most; a size of 1 is not repeated" },
   { "Gemm", .from = 6, .to = 6, .least_in = 3, .most_in = 3, .attributes = "alpha beta broadcast transA transB",
-    .run = gemm },
-  { "Gemm", .from = 7, .least_in = 2, .most_in = 3, .attributes = "alpha beta transA transB", .run = gemm },
+    .run = gemm, .limits = FLOATS },
+  { "Gemm", .from = 7, .least_in = 2, .most_in = 3, .attributes = "alpha beta transA transB", .run = gemm, .limits = FLOATS },
   { "GlobalAveragePool", .from = 1, ONE, .run = global_pool, .reduce = td_mean_axes },
   { "GlobalMaxPool", .from = 1, ONE, .run = global_pool, .reduce = td_max_axes },
   { "GroupNormalization", .from = 18, .least_in = 3, .most_in = 3, .attributes = "epsilon num_groups stash_type",
@@ -705,10 +737,10 @@ const TdOnnxRow td__onnx_layers[] = {
   { "LayerNormalization", .from = 17, .least_in = 2, .most_in = 3, .most_out = 3, .attributes = "axis epsilon stash_type",
     .run = layer_normalization },
   { "LRN", .from = 1, ONE, .attributes = "alpha beta bias size", .run = local_response, .lacks = response_lacks, .limits = "odd sizes" },
-  { "MatMul", .from = 1, TWO, .run = matmul },
+  { "MatMul", .from = 1, TWO, .run = matmul, .limits = FLOATS },
   { "MaxPool", .from = 1, ONE, .attributes = WINDOW "ceil_mode storage_order=0", .run = max_pool,
-    .limits = "without indices; dilations with 4 axes" },
-  { "SoftmaxCrossEntropyLoss", .from = 12, TWO, .attributes = "ignore_index reduction", .run = cross_entropy,
+    .limits = "of floating-point numbers, without indices; dilations with 4 axes" },
+  { "SoftmaxCrossEntropyLoss", .from = 12, TWO, .attributes = "ignore_index reduction", .run = cross_entropy, .lacks = cross_entropy_lacks,
     .limits = "without weights, its first output only" },
   { 0 },
 };

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "run.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -118,6 +119,14 @@ selu (TdOnnxRun *r)
 }
 
 /* alpha elu (x / alpha). */
+/* The two halves of the definition meet only where alpha is above 0. */
+static const char *
+celu_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
+{
+  (void)g;
+  return td__onnx_attr_float (n, "alpha", 1) > 0 ? NULL : "alpha of 0 or less";
+}
+
 static void
 celu (TdOnnxRun *r)
 {
@@ -188,9 +197,15 @@ bound (TdOnnxRun *r, int i, const char *attribute, double otherwise)
 static void
 clip (TdOnnxRun *r)
 {
-  const double least = bound (r, 1, "min", -INFINITY), most = bound (r, 2, "max", INFINITY);
+  const double none
+      = r->g->opset < 11 ? FLT_MAX : INFINITY, /* what bounds are where not said */
+      least = bound (r, 1, "min", -none), most = bound (r, 2, "max", none);
 
-  td__run_out (r, 0, td_clip (td__run_var (r, 0), least < most ? least : most, most));
+  if (isnan (least) || isnan (most))
+    td__run_fail (r, TD_ERR_ARG, "bounds that are numbers expected, got %g and %g", least,
+                  most);
+  else
+    td__run_out (r, 0, td_clip (td__run_var (r, 0), least < most ? least : most, most));
 }
 
 /* The slope lies under the last axes; before opset 7 one of one axis under the channels. */
@@ -208,8 +223,17 @@ prelu (TdOnnxRun *r)
       shape.ndim = ndim - 1;
       slope = td_reshape (slope, shape);
     }
-  /* max (x, 0) + slope min (x, 0) */
-  td__run_out (r, 0, td_sub (td_relu (x), td_mul (slope, td_relu (td_neg (x)))));
+  /* Chosen, not added: an infinite slope times 0 is no number. */
+  td__run_out (
+      r, 0,
+      td_where (td_greater (x, td_zeros (td_dtype (x), TD_SCALAR)), x, td_mul (slope, x)));
+}
+
+/* Zero points of PyTorch are made so: int32 that hold what an int8 would. */
+static bool
+casts_to_int8 (const TdOnnxNode *n)
+{
+  return n->n_in == 1 && td__onnx_attr_int (n, "to", 0) == TD_ONNX_INT8;
 }
 
 static void
@@ -220,7 +244,20 @@ cast (TdOnnxRun *r)
                         : td__onnx_dtype_of (td__onnx_attr_int (r->node, "to", 0));
   TdVar *x = td__run_var (r, 0);
 
-  td__run_out (r, 0, td_dtype (x) == (TdDtype)dtype ? x : td_cast (x, (TdDtype)dtype));
+  if (casts_to_int8 (r->node))
+    td__run_fail (r, TD_ERR_DTYPE, "a constant expected to become int8, got an array");
+  else
+    td__run_out (r, 0, td_dtype (x) == (TdDtype)dtype ? x : td_cast (x, (TdDtype)dtype));
+}
+
+static const TdOnnxHost *
+host_cast_to_int8 (TdOnnxRun *r)
+{
+  TdOnnxHost *to = td__host_cast (&r->arena, td__run_known (r, 0), TD_I32);
+
+  for (int64_t i = 0; to != NULL && i < to->n; i++)
+    to->i[i] = (int8_t)to->i[i];
+  return to;
 }
 
 static const TdOnnxHost *
@@ -230,6 +267,8 @@ host_cast (TdOnnxRun *r)
                         ? (int)td__run_known (r, 1)->dtype
                         : td__onnx_dtype_of (td__onnx_attr_int (r->node, "to", 0));
 
+  if (casts_to_int8 (r->node))
+    return host_cast_to_int8 (r);
   return td__host_cast (&r->arena, td__run_known (r, 0), (TdDtype)dtype);
 }
 
@@ -237,7 +276,8 @@ static const char *
 cast_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
 {
   (void)g;
-  return n->n_in == 1 && td__onnx_dtype_of (td__onnx_attr_int (n, "to", 0)) < 0
+  return n->n_in == 1 && !casts_to_int8 (n)
+                 && td__onnx_dtype_of (td__onnx_attr_int (n, "to", 0)) < 0
              ? "the element type"
              : NULL;
 }
@@ -392,7 +432,11 @@ reduce (TdOnnxRun *r)
     }
   for (int d = 0; whole && d < td_ndim (x); d++)
     axes[n++] = d;
-  y = n == 0 ? x : r->node->row->reduce (x, axes, n, keeps);
+  if (n > 0)
+    y = r->node->row->reduce (x, axes, n, keeps);
+  else /* over no axis: what is done to an element beside the reduction is done to each */
+    y = td_reshape (r->node->row->reduce (td_expand_dims (x, 0), (int[]){ 0 }, 1, false),
+                    td_shape (x));
   td__run_out (r, 0, y);
 }
 
@@ -526,6 +570,7 @@ softmax (TdOnnxRun *r)
 #define FLOATS "of floating-point numbers"
 #define INTEGERS "integers only where they are sizes or constants"
 #define NO_BYTES "not of uint8 arrays"
+#define NO_BYTES_OR_BOOL "not of arrays of uint8 or bool"
 #define ONE .least_in = 1, .most_in = 1
 #define TWO .least_in = 2, .most_in = 2
 #define MANY .least_in = 1, .most_in = -1
@@ -565,7 +610,7 @@ const TdOnnxRow td__onnx_math[] = {
   { "Ceil", .from = 6, ONE, HOST_FLOATS (ceil), .limits = "of sizes and constants only" },
   { "Floor", .from = 6, ONE, HOST_FLOATS (floor), .limits = "of sizes and constants only" },
   { "Round", .from = 11, ONE, HOST_FLOATS (round), .limits = "of sizes and constants only" },
-  { "Celu", .from = 12, ONE, .attributes = "alpha", .run = celu },
+  { "Celu", .from = 12, ONE, .attributes = "alpha", .run = celu, .lacks = celu_lacks, .limits = "alpha above 0" },
   { "Elu", .from = 6, ONE, .attributes = "alpha", .run = elu },
   { "Gelu", .from = 20, ONE, .attributes = "approximate", .run = gelu },
   { "HardSigmoid", .from = 6, ONE, .attributes = "alpha beta", .run = hard_sigmoid },
@@ -575,7 +620,7 @@ const TdOnnxRow td__onnx_math[] = {
   { "Clip", .from = 6, .to = 10, ONE, .attributes = "min max", .run = clip, .limits = FLOATS },
   { "Clip", .from = 11, .least_in = 1, .most_in = 3, .read = 6, .run = clip, .limits = FLOATS },
   { "Cast", .from = 6, ONE, .attributes = "to saturate", .run = cast, .host = host_cast,
-    .lacks = cast_lacks, .limits = "no text, no integers but int32, int64 and uint8" },
+    .lacks = cast_lacks, .limits = "no text, no integers but int32, int64, uint8, and int8 of constants" },
   { "CastLike", .from = 15, TWO, .attributes = "saturate", .run = cast, .host = host_cast },
   { "Add", BINARY (7, td_add), .number = { td_add_scalar, td_add_scalar }, HOST (add, false),
     .limits = NO_BYTES },
@@ -589,10 +634,10 @@ const TdOnnxRow td__onnx_math[] = {
     .limits = "of integers that are sizes or constants only" },
   { "Pow", .from = 7, TWO,
     .run = power, .binary = td_pow, .number = { td_pow_scalar, td_rpow_scalar }, HOST (pow, false), .limits = INTEGERS },
-  { "Max", .from = 8, MANY, .run = binary, .binary = td_maximum, HOST (most, false), .limits = NO_BYTES },
-  { "Min", .from = 8, MANY, .run = binary, .binary = td_minimum, HOST (least, false), .limits = NO_BYTES },
-  { "Sum", .from = 8, MANY, .run = binary, .binary = td_add, HOST (add, false) },
-  { "Mean", .from = 8, MANY, .run = mean },
+  { "Max", .from = 6, MANY, .run = binary, .binary = td_maximum, HOST (most, false), .limits = NO_BYTES },
+  { "Min", .from = 6, MANY, .run = binary, .binary = td_minimum, HOST (least, false), .limits = NO_BYTES },
+  { "Sum", .from = 6, MANY, .run = binary, .binary = td_add, HOST (add, false) },
+  { "Mean", .from = 6, MANY, .run = mean },
   { "Equal", COMPARE (7, td_equal, equal) },
   { "Greater", COMPARE (7, td_greater, greater) },
   { "GreaterOrEqual", COMPARE (12, td_greater_equal, greater_equal) },
@@ -610,12 +655,12 @@ const TdOnnxRow td__onnx_math[] = {
   { "ReduceLogSum", REDUCE_IN (18, log_of_sum), .limits = FLOATS },
   { "ReduceLogSumExp", REDUCE (1, 17, td_logsumexp_axes), .limits = FLOATS },
   { "ReduceLogSumExp", REDUCE_IN (18, td_logsumexp_axes), .limits = FLOATS },
-  { "ReduceMax", REDUCE (1, 17, td_max_axes), OF_SIZES (most) },
-  { "ReduceMax", REDUCE_IN (18, td_max_axes), OF_SIZES (most) },
+  { "ReduceMax", REDUCE (1, 17, td_max_axes), OF_SIZES (most), .limits = NO_BYTES_OR_BOOL },
+  { "ReduceMax", REDUCE_IN (18, td_max_axes), OF_SIZES (most), .limits = NO_BYTES_OR_BOOL },
   { "ReduceMean", REDUCE (1, 17, td_mean_axes), .limits = FLOATS },
   { "ReduceMean", REDUCE_IN (18, td_mean_axes), .limits = FLOATS },
-  { "ReduceMin", REDUCE (1, 17, td_min_axes), OF_SIZES (least) },
-  { "ReduceMin", REDUCE_IN (18, td_min_axes), OF_SIZES (least) },
+  { "ReduceMin", REDUCE (1, 17, td_min_axes), OF_SIZES (least), .limits = NO_BYTES_OR_BOOL },
+  { "ReduceMin", REDUCE_IN (18, td_min_axes), OF_SIZES (least), .limits = NO_BYTES_OR_BOOL },
   { "ReduceProd", REDUCE (1, 17, td_prod_axes), OF_SIZES (mul) },
   { "ReduceProd", REDUCE_IN (18, td_prod_axes), OF_SIZES (mul) },
   { "ReduceSum", REDUCE (1, 12, td_sum_axes), OF_SIZES (add) },

@@ -127,6 +127,8 @@ layer_of (TdOnnxRun *r, int n_gates, Layer *l)
   l->n_steps = (int)(td_shape (x).dim[0] < 1 << 24 ? td_shape (x).dim[0] : 0);
   if (l->n_steps < 1)
     td__run_fail (r, TD_ERR_SHAPE, "a step and more expected");
+  else if (td_shape (x).dim[1] < 1)
+    td__run_fail (r, TD_ERR_SHAPE, "a sequence and more expected, got a batch of 0");
   if (r->failed || !lengths_are_full (r, l->n_steps) || !weights_of (r, l))
     return false;
   l->h = state_of (r, l, 5);

@@ -14,7 +14,6 @@
 
 enum
 {
-  INT8 = 3,            /* of ONNX's element types, the one that is read and not the engine's */
   MOST_PARTS = 1000000 /* nodes, initializers */
 };
 
@@ -30,10 +29,10 @@ td__onnx_dtype_of (int64_t type)
 const char *
 td__onnx_type_name (int64_t type)
 {
-  static const char *const others[] = {
-    [0] = "no array", [INT8] = "int8", [4] = "uint16",     [5] = "int16",      [8] = "text",
-    [12] = "uint32",  [13] = "uint64", [14] = "complex64", [15] = "complex128"
-  };
+  static const char *const others[]
+      = { [0] = "no array",   [TD_ONNX_INT8] = "int8", [4] = "uint16",  [5] = "int16",
+          [8] = "text",       [12] = "uint32",         [13] = "uint64", [14] = "complex64",
+          [15] = "complex128" };
   const int dtype = td__onnx_dtype_of (type);
 
   return dtype >= 0 ? td_dtype_name ((TdDtype)dtype)
@@ -262,7 +261,7 @@ tensor (Parse *p, TdWire w, TdOnnxTensor *t)
       place = (int64_t)f.value;
     else if (f.number == TENSOR_EXTERNAL && f.kind == TD_WIRE_BYTES)
       external_entry (p, f.bytes, t);
-  t->is_int8 = type == INT8;
+  t->is_int8 = type == TD_ONNX_INT8;
   t->dtype = t->is_int8 ? TD_I32 : td__onnx_dtype_of (type);
   if (t->is_int8 && place != 0)
     t->why = "it is int8, and its data lies outside";

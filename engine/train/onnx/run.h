@@ -56,7 +56,8 @@ typedef struct TdOnnxRow
 } TdOnnxRow;
 
 extern const TdOnnxRow td__onnx_control[], td__onnx_quantized[], td__onnx_math[],
-    td__onnx_arrays[], td__onnx_indices[], td__onnx_layers[], td__onnx_sequences[];
+    td__onnx_arrays[], td__onnx_indices[], td__onnx_layers[], td__onnx_sequences[],
+    td__onnx_sizes[];
 /** Hears of a node and its input that is int8 and must not be, or of an output's name. */
 typedef void TdOnnxNarrow (const TdOnnxNode *node, int input, const char *output, void *user);
 /** Mark the nodes that make int8, and find what cannot take it.  All nodes that are read have
