@@ -1,7 +1,9 @@
 /* Reads ONNX files that may be anything, and calls those that could be read.  Built with
  * libFuzzer it is a fuzzer; with main () below it runs the corpus that it is given: every
  * truncation, and bytes changed at random from a fixed seed.  Each file is read whole or
- * refused with one line. SPDX-License-Identifier: MIT */
+ * refused with one line.  A corpus that ends in .bundle is many files, each after its length
+ * (32 bits, little end first); of each there are a tenth as many.
+ * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
 #include "mutate.h"
@@ -93,9 +95,8 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t n)
 #ifndef TD_LIBFUZZER
 
 static void
-run_corpus (const uint8_t *good, size_t n)
+run_corpus (const uint8_t *good, size_t n, int rounds)
 {
-  const int rounds = fuzz_rounds (300);
   uint8_t *bad = malloc (2 * n);
 
   if (bad == NULL)
@@ -107,15 +108,37 @@ run_corpus (const uint8_t *good, size_t n)
   free (bad);
 }
 
+static void
+run_bundle (const uint8_t *data, size_t n, int rounds)
+{
+  for (size_t at = 0, length; at < n; at += length)
+    {
+      length = n - at >= 4 ? data[at] | data[at + 1] << 8 | (size_t)data[at + 2] << 16 : 0;
+      at += 4;
+      if (length == 0 || at > n || length > n - at)
+        {
+          fprintf (stderr, "byte %zu: no length of a file\n", at);
+          exit (1);
+        }
+      run_corpus (data + at, length, rounds);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
+  const int rounds = fuzz_rounds (300);
+
   for (int i = 1; i < argc; i++)
     {
+      const char *dot = strrchr (argv[i], '.');
       size_t n;
       uint8_t *data = fuzz_read (argv[i], &n, 1 << 20);
 
-      run_corpus (data, n);
+      if (dot != NULL && strcmp (dot, ".bundle") == 0)
+        run_bundle (data, n, rounds / 10);
+      else
+        run_corpus (data, n, rounds);
       free (data);
     }
   puts ("every file was read whole or refused with one line");

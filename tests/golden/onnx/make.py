@@ -1,8 +1,15 @@
 #!/usr/bin/env python3
 """make.py: the small ONNX models of this folder, with the onnx package; what fuzz-onnx begins with.
 
+operators.bundle has one model for each operator of tests/app/onnx-operators.py, the smallest: its length
+(32 bits, little end first) and its bytes, one after the other.
+
 SPDX-License-Identifier: MIT
 """
+import importlib
+import pathlib
+import sys
+
 import numpy as np
 from onnx import TensorProto, checker, helper, numpy_helper, save
 
@@ -102,3 +109,19 @@ write("quantized", 13, [
         ("sw", np.array([0.1, 0.2, 0.05], np.float32)), ("zw", np.zeros(3, np.int8)), ("sy", np.float32(0.3)),
         ("zy", np.uint8(5)), ("b", np.array([10, -20, 30], np.int32)), ("m", np.arange(8, dtype=np.uint8).reshape(4, 2)),
         ("zm", np.uint8(2)), ("axis", np.array([0])))], 2)
+
+
+def bundle():
+    """The smallest row of each operator, at its highest opset."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "app"))
+    operators, smallest = importlib.import_module("onnx-operators"), {}
+    for op, opsets, inputs, attributes, *rest in operators.ROWS:
+        model = operators.model_of(op, opsets[-1], inputs, attributes, rest[0] if rest else 1).SerializeToString()
+        if op not in smallest or len(model) < len(smallest[op]):
+            smallest[op] = model
+    with open("operators.bundle", "wb") as f:
+        for _, model in sorted(smallest.items()):
+            f.write(len(model).to_bytes(4, "little") + model)
+
+
+bundle()
