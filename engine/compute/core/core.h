@@ -640,15 +640,16 @@ extern const TdOpClass td__add_class, td__add_into_class, td__broadcast_to_class
 const char *td__config_name (size_t offset);
 
 /* shapes (shape.c) */
-/** Elements of a shape whose bytes are known to be in range. */
+/** Elements of a shape whose bytes are known to be in range.  (Unsigned: before an axis of 0
+ * the others may be of any size.) */
 static inline int64_t
 td__size (const TdShape *shape)
 {
-  int64_t n = 1;
+  uint64_t n = 1;
 
   for (int i = 0; i < shape->ndim; i++)
-    n *= shape->dim[i];
-  return n;
+    n *= (uint64_t)shape->dim[i];
+  return (int64_t)n;
 }
 /** td_shape_equal without a call. */
 static inline bool

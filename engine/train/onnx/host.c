@@ -80,15 +80,23 @@ wrapped (int64_t value, TdDtype dtype)
 
 /* --- arrays --- */
 
+bool
+td__host_holds (const TdShape *shape)
+{
+  size_t n;
+
+  return td__shape_bytes (shape, TD_U8, &n) && n <= TD_ONNX_HOST_MOST;
+}
+
 TdOnnxHost *
 td__host_new (TdOnnxArena *arena, TdDtype dtype, const TdShape *shape)
 {
   TdOnnxHost *h;
   size_t bytes;
 
-  if (!td__shape_bytes (shape, TD_U8, &bytes) || bytes > TD_ONNX_HOST_MOST
-      || arena->bytes > TD_ONNX_ARENA_MOST)
+  if (!td__host_holds (shape) || arena->bytes > TD_ONNX_ARENA_MOST)
     return NULL;
+  bytes = (size_t)td__size (shape);
   h = td__onnx_alloc (arena, 1, sizeof *h);
   h->dtype = dtype;
   h->shape = *shape;
@@ -218,12 +226,11 @@ TdOnnxHost *
 td__host_expand (TdOnnxArena *arena, const TdOnnxHost *h, const TdShape *shape)
 {
   TdShape both;
-  size_t n;
 
   if (!td__shape_broadcast (&h->shape, shape, &both) || !td_shape_equal (&both, shape)
-      || !td__shape_bytes (shape, TD_U8, &n) || n > TD_ONNX_HOST_MOST)
+      || !td__host_holds (shape))
     return NULL;
-  return td__host_gather (arena, h, shape, places (arena, &h->shape, shape, (int64_t)n));
+  return td__host_gather (arena, h, shape, places (arena, &h->shape, shape, td__size (shape)));
 }
 
 TdOnnxHost *

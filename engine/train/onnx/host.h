@@ -57,6 +57,8 @@ TdOnnxHost *td__host_cast (TdOnnxArena *arena, const TdOnnxHost *h, TdDtype dtyp
 /** Element to takes that of `from` at at[i]; -1 leaves 0. */
 TdOnnxHost *td__host_gather (TdOnnxArena *arena, const TdOnnxHost *h, const TdShape *shape,
                              const int64_t *at);
+/** Few enough to be kept as numbers? */
+bool td__host_holds (const TdShape *shape);
 /** Repeated along axes of size 1.  NULL: the shapes do not allow it. */
 TdOnnxHost *td__host_expand (TdOnnxArena *arena, const TdOnnxHost *h, const TdShape *shape);
 /** Vectors of int64. */

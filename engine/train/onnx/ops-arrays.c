@@ -65,7 +65,8 @@ flatten (TdOnnxRun *r)
   if (axis < 0 || axis > x.ndim)
     td__run_fail (r, TD_ERR_ARG, "axis %lld of %d axes", (long long)axis, x.ndim);
   for (int d = 0; d < x.ndim; d++)
-    shape.dim[d >= axis] *= x.dim[d];
+    if (__builtin_mul_overflow (shape.dim[d >= axis], x.dim[d], &shape.dim[d >= axis]))
+      td__run_fail (r, TD_ERR_SHAPE, "sizes whose product is in range expected");
   shaped (r, &shape);
 }
 
@@ -252,7 +253,7 @@ expand (TdOnnxRun *r)
     return;
   if (!td__shape_broadcast (&x, &given, &shape))
     td__run_fail (r, TD_ERR_SHAPE, "shapes that broadcast expected");
-  else if (td__run_known (r, 0) != NULL && td__size (&shape) <= TD_ONNX_HOST_MOST)
+  else if (td__run_known (r, 0) != NULL && td__host_holds (&shape))
     td__run_out_host (r, 0, td__host_expand (&r->arena, td__run_known (r, 0), &shape));
   else
     td__run_out (r, 0, td_broadcast_to (td__run_var (r, 0), shape));
@@ -355,7 +356,7 @@ constant_of_shape (TdOnnxRun *r)
     one->f[0] = a != NULL ? a->f : 0;
   else
     one->i[0] = a->i;
-  if (td__size (&to) <= TD_ONNX_HOST_MOST)
+  if (td__host_holds (&to))
     td__run_out_host (r, 0, td__host_expand (&r->arena, one, &to));
   else
     td__run_out (r, 0, td_full (one->dtype, to, td__host_float (one, 0)));
