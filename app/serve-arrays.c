@@ -106,7 +106,7 @@ agrees_with_earlier (const TdOnnxInfo *ports, const TdServeArray *arrays, int i,
                      char *why)
 {
   for (int j = 0; j <= i; j++)
-    for (int c = 0; c < (j < i ? ports[j].ndim : d); c++)
+    for (int c = 0; arrays[j].data != NULL && c < (j < i ? ports[j].ndim : d); c++)
       if (ports[j].symbol[c] != NULL && strcmp (ports[j].symbol[c], ports[i].symbol[d]) == 0
           && arrays[j].shape.dim[c] != arrays[i].shape.dim[d])
         return td_serve_refuse (
@@ -120,7 +120,7 @@ bool
 td_serve_sizes_agree (const TdOnnxInfo *ports, const TdServeArray *arrays, int n, char *why)
 {
   for (int i = 0; i < n; i++)
-    for (int d = 0; d < ports[i].ndim; d++)
+    for (int d = 0; arrays[i].data != NULL && d < ports[i].ndim; d++)
       if (ports[i].symbol[d] != NULL && !agrees_with_earlier (ports, arrays, i, d, why))
         return false;
   return true;
@@ -140,6 +140,15 @@ td_serve_rows (const TdServeArray *arrays, int n)
       rows = here;
     }
   return rows;
+}
+
+int64_t
+td_serve_rows_given (const TdServePorts *p, const TdServeArray *in)
+{
+  for (int i = p->n_needed; i < p->n_in; i++)
+    if (in[i].data != NULL)
+      return 0;
+  return td_serve_rows (in, p->n_needed);
 }
 
 void

@@ -11,8 +11,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
+enum
+{
+  PATIENCE_NS = 1000000000 /* without a request, where others wait for a connection */
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static TdServeConnection *clients;
+static TdServeConnection *clients, *oldest; /* the newest, and the oldest */
 static _Atomic int n_clients, n_busy;
 
 static bool
@@ -49,8 +54,7 @@ td_client_new (int fd)
   c->since_ns = td_serve_now_ns ();
   pthread_mutex_lock (&lock);
   c->after = clients;
-  if (clients != NULL)
-    clients->before = c;
+  *(clients != NULL ? &clients->before : &oldest) = c;
   clients = c;
   pthread_mutex_unlock (&lock);
   n_clients++;
@@ -64,8 +68,7 @@ td_client_free (TdServeConnection *c)
 {
   pthread_mutex_lock (&lock);
   *(c->before != NULL ? &c->before->after : &clients) = c->after;
-  if (c->after != NULL)
-    c->after->before = c->before;
+  *(c->after != NULL ? &c->after->before : &oldest) = c->before;
   pthread_mutex_unlock (&lock);
   n_clients--;
   n_busy -= is_busy (c->state);
@@ -84,38 +87,89 @@ td_client_go (TdServeConnection *c, TdClientState from, TdClientState to)
   return true;
 }
 
-static void
-drop (TdServeConnection *c, int state, uint64_t timeout_ms)
+/* What a client is told whose connection is closed, if it can still listen. */
+static bool
+drop (TdServeConnection *c, int state, int status, const char *reason, const char *why)
 {
-  char why[100];
-
   if (!td_client_go (c, (TdClientState)state, TD_CLIENT_DROPPED))
-    return; /* it went on just now */
-  if (state != TD_CLIENT_IDLE)
-    td_serve_count (TD_SERVE_DROPPED);
-  snprintf (why, sizeof why, "the request did not come within %llu ms",
-            (unsigned long long)timeout_ms);
+    return false; /* it went on just now */
   if (state == TD_CLIENT_RECEIVING && c->status == 413)
     say (c, 413, "Content Too Large", "the body is larger than --max-body allows");
   else if (state == TD_CLIENT_NEW || state == TD_CLIENT_RECEIVING)
-    say (c, 408, "Request Timeout", why);
+    say (c, status, reason, why);
   shutdown (c->fd, SHUT_RDWR);
+  return true;
+}
+
+static void
+drop_slow (TdServeConnection *c, int state, const char *why)
+{
+  if (drop (c, state, 408, "Request Timeout", why) && state != TD_CLIENT_IDLE)
+    td_serve_count (TD_SERVE_DROPPED);
+}
+
+/* Nothing has come that could be answered. */
+static bool
+has_no_request (const TdServeConnection *c, int state)
+{
+  return state == TD_CLIENT_NEW || state == TD_CLIENT_IDLE
+         || (state == TD_CLIENT_RECEIVING && !c->has_head);
+}
+
+/* Every connection is taken, and who comes now would wait until one times out: an eighth of
+ * them is taken back, the oldest first. */
+static void
+make_room (uint64_t now, uint64_t most)
+{
+  uint64_t wanted = most / 8 + 1;
+
+  for (TdServeConnection *c = oldest; c != NULL && wanted > 0; c = c->before)
+    {
+      const int state = c->state;
+      const uint64_t since = c->since_ns;
+
+      if (!has_no_request (c, state) || now < since + PATIENCE_NS)
+        continue;
+      drop_slow (c, state, "no request came within a second, and all connections are taken");
+      wanted--;
+    }
 }
 
 void
-td_clients_look (uint64_t timeout_ms)
+td_clients_look (uint64_t timeout_ms, uint64_t most)
 {
   const uint64_t now = td_serve_now_ns ();
+  char why[100];
 
+  snprintf (why, sizeof why, "the request did not come within %llu ms",
+            (unsigned long long)timeout_ms);
   pthread_mutex_lock (&lock);
   for (TdServeConnection *c = clients; c != NULL; c = c->after)
     {
       const int state = c->state;
       const uint64_t since = c->since_ns;
 
-      if (state != TD_CLIENT_WORKING && state != TD_CLIENT_DROPPED && now > since
-          && now - since > timeout_ms * 1000000u)
-        drop (c, state, timeout_ms);
+      if (state == TD_CLIENT_WORKING || state == TD_CLIENT_DROPPED || now <= since
+          || now - since <= timeout_ms * 1000000u)
+        continue;
+      drop_slow (c, state, why);
+    }
+  if ((uint64_t)n_clients >= most)
+    make_room (now, most);
+  pthread_mutex_unlock (&lock);
+}
+
+void
+td_clients_stop (bool bodies, bool answers)
+{
+  pthread_mutex_lock (&lock);
+  for (TdServeConnection *c = clients; c != NULL; c = c->after)
+    {
+      const int state = c->state;
+
+      if ((state == TD_CLIENT_RECEIVING && (bodies || !c->has_head))
+          || (state == TD_CLIENT_SENDING && answers))
+        drop (c, state, 503, "Service Unavailable", "the server stops");
     }
   pthread_mutex_unlock (&lock);
 }

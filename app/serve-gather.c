@@ -22,6 +22,8 @@ td_serve_gather (TdServeRequest *const *batch, int n, TdServeArray *in)
       char *to;
 
       in[i] = batch[0]->in[i];
+      if (in[i].data == NULL)
+        continue;
       in[i].bytes = 0;
       in[i].shape.dim[0] = 0;
       for (int k = 0; k < n; k++)
@@ -67,7 +69,7 @@ td_serve_scatter (TdServeRequest *const *batch, int n, const TdServeArray *out)
   int64_t rows = 0;
 
   for (int k = 0; k < n; k++)
-    rows += td_serve_rows (batch[k]->in, p->n_in);
+    rows += td_serve_rows (batch[k]->in, p->n_needed);
   if (td_serve_rows (out, p->n_out) != rows)
     return false;
   for (int o = 0; o < p->n_out; o++)
@@ -75,7 +77,8 @@ td_serve_scatter (TdServeRequest *const *batch, int n, const TdServeArray *out)
       const char *at = out[o].data;
 
       for (int k = 0; k < n; k++)
-        if (!take_rows (&out[o], td_serve_rows (batch[k]->in, p->n_in), &at, &batch[k]->out[o]))
+        if (!take_rows (&out[o], td_serve_rows (batch[k]->in, p->n_needed), &at,
+                        &batch[k]->out[o]))
           return false;
     }
   return true;
@@ -119,8 +122,8 @@ make_other (const TdServeArray *from, TdServeArray *to)
   return true;
 }
 
-static double
-element_of (const TdServeArray *a, size_t i)
+double
+td_serve_element (const TdServeArray *a, size_t i)
 {
   return a->dtype == TD_F32   ? (double)((const float *)a->data)[i]
          : a->dtype == TD_F64 ? ((const double *)a->data)[i]
@@ -139,15 +142,24 @@ are_close (const TdServeArray *a, const TdServeArray *b)
   if (a->dtype != b->dtype || a->bytes != b->bytes)
     return false;
   for (size_t i = 0; i < n; i++)
-    if (isfinite (element_of (a, i)))
-      most = fmax (most, fabs (element_of (a, i)));
+    if (isfinite (td_serve_element (a, i)))
+      most = fmax (most, fabs (td_serve_element (a, i)));
   for (size_t i = 0; i < n; i++)
     {
-      const double x = element_of (a, i), y = element_of (b, i);
+      const double x = td_serve_element (a, i), y = td_serve_element (b, i);
 
       if (!(fabs (x - y) <= 1e-4 * most) && !(isnan (x) && isnan (y)) && !(x == y))
         return false;
     }
+  return true;
+}
+
+bool
+td_serve_are_close (const TdServeArray *a, const TdServeArray *b, int n)
+{
+  for (int i = 0; i < n; i++)
+    if (!are_close (&a[i], &b[i]))
+      return false;
   return true;
 }
 
@@ -166,8 +178,7 @@ are_rows_alone (TdServeRequest *pair[2], TdServeModel *m)
   for (int k = 0; k < 2 && same; k++)
     {
       same = td_serve_model_call (m, 0, NULL, pair[k]->in, apart, why) == 200;
-      for (int o = 0; o < p->n_out && same; o++)
-        same = are_close (&apart[o], &pair[k]->out[o]);
+      same = same && td_serve_are_close (apart, pair[k]->out, p->n_out);
       td_serve_clear (apart, p->n_out);
     }
   td_serve_clear (in, p->n_in);
@@ -178,7 +189,7 @@ are_rows_alone (TdServeRequest *pair[2], TdServeModel *m)
 void
 td_serve_try_gathering (TdServeModel *m, const TdServeArray *in)
 {
-  const int n = m->ports.n_in;
+  const int n = m->ports.n_needed;
   TdServeRequest *pair[2] = { calloc (1, sizeof **pair), calloc (1, sizeof **pair) };
   bool there = pair[0] != NULL && pair[1] != NULL, differ = false;
 
@@ -191,8 +202,12 @@ td_serve_try_gathering (TdServeModel *m, const TdServeArray *in)
   if (there && differ)
     {
       pair[0]->model = pair[1]->model = m;
+      m->n_tried += 2;
       if (are_rows_alone (pair, m))
-        m->gathers = TD_SERVE_GATHERS;
+        {
+          td_serve_check_begin (m);
+          m->gathers = TD_SERVE_GATHERS;
+        }
       else
         {
           m->why_not = "rows of one call depend on each other, or are not as many as went in";

@@ -54,9 +54,10 @@ on_line (void *cls, const char *uri, struct MHD_Connection *connection)
   (void)uri;
   if (r == NULL)
     return NULL;
+  client->status = 0;
+  client->has_head = false;
   if (!td_client_go (client, TD_CLIENT_NEW, TD_CLIENT_RECEIVING))
     td_client_go (client, TD_CLIENT_IDLE, TD_CLIENT_RECEIVING);
-  client->status = 0;
   r->connection = connection;
   r->client = client;
   r->iteration = -1;
@@ -81,6 +82,7 @@ on_completed (void *cls, struct MHD_Connection *connection, void **con_cls,
   if (!td_client_go (r->client, TD_CLIENT_SENDING, TD_CLIENT_IDLE))
     td_client_go (r->client, TD_CLIENT_RECEIVING, TD_CLIENT_IDLE);
   drop_body (r);
+  free (r->text);
   body_bytes -= r->array_bytes;
   td_serve_clear (r->in, TD_SERVE_MOST_PORTS);
   td_serve_clear (r->out, TD_SERVE_MOST_PORTS);
@@ -131,7 +133,7 @@ add_headers (struct MHD_Response *response, const TdServeRequest *r, const char 
     MHD_add_response_header (response, MHD_HTTP_HEADER_ALLOW, r->allow);
   if (r->status == 503)
     MHD_add_response_header (response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-  if (td_serve_stops ())
+  if (td_serve_stops () || r->closes)
     MHD_add_response_header (response, MHD_HTTP_HEADER_CONNECTION, "close");
   if (r->iteration >= 0)
     {
@@ -140,56 +142,58 @@ add_headers (struct MHD_Response *response, const TdServeRequest *r, const char 
     }
 }
 
-/* Of what is in r: outputs, or what is wrong. */
-static enum MHD_Result
-answer (TdServeRequest *r, TdClientState from)
+/* Outputs, or what a path has to say. */
+static void
+write_text (TdServeRequest *r)
 {
-  const TdServeFormRow *form = &td_serve_forms[r->answer];
-  const char *type = form->type;
-  struct MHD_Response *response;
-  enum MHD_Result result;
-  char *text = NULL;
-  size_t n = 0;
+  r->text = r->route->text != NULL
+                ? r->route->text (&r->n_text)
+                : td_serve_forms[r->answer].write (&r->model->ports, r->out, &r->n_text);
+  if (r->text == NULL)
+    {
+      r->status = 503;
+      td_serve_refuse (r->why, "no memory for the answer");
+    }
+}
 
-  if (r->status == 200)
-    {
-      const bool is_get = r->route->text != NULL;
-
-      text = is_get ? r->route->text (&n) : form->write (&r->model->ports, r->out, &n);
-      type = is_get ? r->route->type : type;
-      if (text == NULL)
-        {
-          r->status = 503;
-          td_serve_refuse (r->why, "no memory for the answer");
-        }
-    }
-  if (r->status != 200)
-    {
-      text = error_text (r->why, &n);
-      type = td_serve_forms[TD_SERVE_JSON].type;
-    }
-  if (!td_client_go (r->client, from, TD_CLIENT_SENDING))
-    {
-      free (text); /* it has been dropped */
-      return MHD_NO;
-    }
-  response = MHD_create_response_from_buffer (n, text, MHD_RESPMEM_MUST_FREE);
-  if (response == NULL)
-    {
-      free (text);
-      return MHD_NO;
-    }
-  add_headers (response, r, type);
-  result = MHD_queue_response (r->connection, (unsigned)r->status, response);
-  MHD_destroy_response (response);
+static void
+observe (const TdServeRequest *r)
+{
   td_serve_count_status (r->status);
   if (r->ended_ns != 0)
     {
       td_serve_observe (TD_SERVE_SECONDS_WAIT, (double)(r->began_ns - r->queued_ns) / 1e9);
       td_serve_observe (TD_SERVE_SECONDS_MODEL, (double)(r->ended_ns - r->began_ns) / 1e9);
-      td_serve_observe (TD_SERVE_SECONDS_REQUEST,
-                        (double)(td_serve_now_ns () - r->line_ns) / 1e9);
     }
+  if (r->route != NULL && r->route->text == NULL)
+    td_serve_observe (TD_SERVE_SECONDS_REQUEST,
+                      (double)(td_serve_now_ns () - r->line_ns) / 1e9);
+}
+
+/* Of what is in r: a text, or what is wrong. */
+static enum MHD_Result
+answer (TdServeRequest *r, TdClientState from)
+{
+  const char *type = td_serve_forms[TD_SERVE_JSON].type;
+  struct MHD_Response *response;
+  enum MHD_Result result;
+
+  if (r->status == 200 && r->text == NULL)
+    write_text (r);
+  if (r->status != 200)
+    r->text = error_text (r->why, &r->n_text);
+  else
+    type = r->route->text != NULL ? r->route->type : td_serve_forms[r->answer].type;
+  if (!td_client_go (r->client, from, TD_CLIENT_SENDING))
+    return MHD_NO; /* it has been dropped */
+  response = MHD_create_response_from_buffer (r->n_text, r->text, MHD_RESPMEM_MUST_FREE);
+  if (response == NULL)
+    return MHD_NO;
+  r->text = NULL;
+  add_headers (response, r, type);
+  result = MHD_queue_response (r->connection, (unsigned)r->status, response);
+  MHD_destroy_response (response);
+  observe (r);
   return result;
 }
 
@@ -208,56 +212,11 @@ refuse (TdServeRequest *r, int status, const char *why)
 /* --- headers -------------------------------------------------------------------------------
  */
 
-static const char *
-header (const TdServeRequest *r, const char *name)
-{
-  return MHD_lookup_connection_value (r->connection, MHD_HEADER_KIND, name);
-}
-
-/* Whether a content type, whatever its parameters, is this one. */
-static bool
-is_type (const char *text, const char *type)
-{
-  const size_t n = strlen (type);
-
-  return strncasecmp (text, type, n) == 0 && strchr (";, \t", text[n]) != NULL;
-}
-
-static bool
-take_form (const char *text, TdServeForm *form)
-{
-  for (int f = 0; text != NULL && f < TD_SERVE_N_FORMS; f++)
-    if (is_type (text, td_serve_forms[f].type))
-      {
-        *form = (TdServeForm)f;
-        return true;
-      }
-  return false;
-}
-
-/* The client names one of the two, or takes what it sent. */
-static void
-take_accepted (TdServeRequest *r)
-{
-  const char *at = header (r, MHD_HTTP_HEADER_ACCEPT);
-
-  r->answer = r->form;
-  while (at != NULL && !take_form (at, &r->answer))
-    {
-      at = strchr (at, ',');
-      at += at != NULL;
-      while (at != NULL && (*at == ' ' || *at == '\t'))
-        at++;
-    }
-}
-
 static void
 look_at_length (TdServeRequest *r)
 {
-  const char *length = header (r, MHD_HTTP_HEADER_CONTENT_LENGTH);
+  const char *length = td_serve_header (r, MHD_HTTP_HEADER_CONTENT_LENGTH);
 
-  if (length != NULL && header (r, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
-    refuse (r, 400, "Content-Length and Transfer-Encoding: one of the two expected");
   if (length != NULL && strtoull (length, NULL, 10) > options->max_body)
     {
       char why[100];
@@ -271,28 +230,34 @@ look_at_length (TdServeRequest *r)
 static void
 look_at_predict (TdServeRequest *r)
 {
-  const char *record = header (r, "X-Tapedeck-Record");
+  const char *record = td_serve_header (r, "X-Tapedeck-Record");
 
   look_at_length (r);
-  if (!take_form (header (r, MHD_HTTP_HEADER_CONTENT_TYPE), &r->form))
+  if (!td_serve_take_form (td_serve_header (r, MHD_HTTP_HEADER_CONTENT_TYPE), &r->form))
     refuse (r, 415, "Content-Type: application/json or application/x-npy expected");
-  if (header (r, MHD_HTTP_HEADER_CONTENT_ENCODING) != NULL)
+  if (td_serve_header (r, MHD_HTTP_HEADER_CONTENT_ENCODING) != NULL)
     refuse (r, 415, "Content-Encoding: none expected");
-  take_accepted (r);
+  r->answer = td_serve_accepted (r);
   r->record = record != NULL && strcmp (record, "0") != 0;
   if (r->record && !td_serve_records ())
     refuse (r, 400, "X-Tapedeck-Record: the server was started without --record");
 }
 
 static enum MHD_Result
-begin (TdServeRequest *r, const char *url, const char *method)
+begin (TdServeRequest *r, const char *url, const char *method, const char *version)
 {
   char why[TD_SERVE_WHY];
   const char *expect;
   int status = 0;
 
   r->began = true;
+  r->client->has_head = true;
+  r->closes = !td_serve_frame (r, version, &status, why);
+  if (r->closes)
+    refuse (r, status, why);
   r->route = td_serve_route (method, url, &status, why, &r->allow);
+  if (r->closes)
+    return answer (r, TD_CLIENT_RECEIVING);
   if (r->route == NULL)
     refuse (r, status, why);
   else if (r->route->text == NULL)
@@ -301,7 +266,7 @@ begin (TdServeRequest *r, const char *url, const char *method)
     look_at_length (r);
   if (td_serve_stops () && r->route != NULL && r->route->text == NULL)
     refuse (r, 503, "the server stops");
-  expect = header (r, MHD_HTTP_HEADER_EXPECT);
+  expect = td_serve_header (r, MHD_HTTP_HEADER_EXPECT);
   if (r->status != 0 && expect != NULL && strcasecmp (expect, "100-continue") == 0)
     return answer (r, TD_CLIENT_RECEIVING);
   return MHD_YES;
@@ -354,37 +319,51 @@ count_arrays (TdServeRequest *r)
     refuse (r, 503, "too many large bodies at once");
 }
 
-/* Everything is there: into the queue with it, or it is wrong. */
-static enum MHD_Result
-end (TdServeRequest *r)
+/* What the body says; status and why are set where it is wrong. */
+static void
+read_inputs (TdServeRequest *r)
 {
+  const TdServePorts *p;
   char why[TD_SERVE_WHY];
 
-  if (r->status == 0 && r->route->text != NULL)
-    r->status = 200;
-  if (r->status != 0)
-    return answer (r, TD_CLIENT_RECEIVING);
   r->model = td_serve_model_ref ();
-  if (!td_serve_forms[r->form].read (&r->model->ports, r->body != NULL ? r->body : "",
-                                     r->n_body, r->in, why))
+  p = &r->model->ports;
+  if (!td_serve_forms[r->form].read (p, r->body != NULL ? r->body : "", r->n_body, r->in, why))
     refuse (r, 400, why);
-  for (int i = 0; i < r->model->ports.n_in && r->status == 0; i++)
-    if (!td_serve_fits (&r->model->ports.in[i], &r->in[i], why))
+  for (int i = 0; i < p->n_in && r->status == 0; i++)
+    if (r->in[i].data != NULL && !td_serve_fits (&p->in[i], &r->in[i], why))
       refuse (r, 400, why);
-  if (r->status == 0
-      && !td_serve_sizes_agree (r->model->ports.in, r->in, r->model->ports.n_in, why))
+  if (r->status == 0 && !td_serve_sizes_agree (p->in, r->in, p->n_in, why))
     refuse (r, 400, why);
   drop_body (r);
   if (r->status == 0)
     count_arrays (r);
+}
+
+/* Its connection is suspended: woken with what is wrong, or when the model has run. */
+static void
+read_and_queue (TdServeRequest *r)
+{
+  read_inputs (r);
+  r->queued_ns = td_serve_now_ns ();
+  if (r->status != 0 || !td_serve_queue_put (r, options->queue))
+    MHD_resume_connection (r->connection);
+}
+
+/* Everything is there: into the queue with it, or it is wrong. */
+static enum MHD_Result
+end (TdServeRequest *r)
+{
+  if (r->status == 0 && r->route->text != NULL)
+    r->status = 200;
   if (r->status != 0)
     return answer (r, TD_CLIENT_RECEIVING);
   if (!td_client_go (r->client, TD_CLIENT_RECEIVING, TD_CLIENT_WORKING))
     return MHD_NO;
-  r->queued_ns = td_serve_now_ns ();
+  r->is_ours = true;
   MHD_suspend_connection (r->connection);
-  if (!td_serve_queue_put (r, options->queue))
-    MHD_resume_connection (r->connection); /* and comes here again, with its status */
+  if (!td_serve_work_put (r, r->n_body, read_and_queue))
+    read_and_queue (r);
   return MHD_YES;
 }
 
@@ -396,26 +375,35 @@ on_request (void *cls, struct MHD_Connection *connection, const char *url, const
 
   (void)cls;
   (void)connection;
-  (void)version;
   if (r == NULL)
     return MHD_NO; /* no memory */
   if (!r->began)
-    return begin (r, url, method);
+    return begin (r, url, method, version);
   if (*n_part > 0)
     {
       take_part (r, part, *n_part);
       *n_part = 0;
       return MHD_YES;
     }
-  if (r->queued_ns == 0)
-    return end (r);
-  return answer (r, TD_CLIENT_WORKING);
+  return r->is_ours ? answer (r, TD_CLIENT_WORKING) : end (r);
+}
+
+static void
+write_and_resume (TdServeRequest *r)
+{
+  write_text (r);
+  MHD_resume_connection (r->connection);
 }
 
 void
 td_serve_answer (TdServeRequest *r)
 {
-  MHD_resume_connection (r->connection);
+  size_t bytes = 0;
+
+  for (int k = 0; k < r->model->ports.n_out && r->status == 200; k++)
+    bytes += r->out[k].bytes;
+  if (!td_serve_work_put (r, bytes, write_and_resume))
+    MHD_resume_connection (r->connection);
 }
 
 /* --- listening -----------------------------------------------------------------------------
@@ -477,12 +465,16 @@ say_where (int fd, const TdServeOptions *o)
   fflush (stdout);
 }
 
+/* What clients do wrong is theirs to hear.  What libmicrohttpd answers without asking, for what
+ * is no request at all, is counted: this line is all that says so. */
 static void
-keep_quiet (void *cls, const char *format, va_list args)
+count_refused (void *cls, const char *format, va_list args)
 {
-  (void)cls; /* what clients do wrong is theirs to hear */
-  (void)format;
-  (void)args;
+  static const char line[] = "Error processing request (HTTP response code is %u";
+
+  (void)cls;
+  if (strncmp (format, line, sizeof line - 1) == 0)
+    td_serve_count_status ((int)va_arg (args, unsigned));
 }
 
 bool
@@ -498,7 +490,7 @@ td_serve_http_begin (const TdServeOptions *o)
   td_serve_routes_begin (o);
   daemon_ = MHD_start_daemon (
       MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL,
-      NULL, on_request, NULL, MHD_OPTION_EXTERNAL_LOGGER, keep_quiet, NULL,
+      NULL, on_request, NULL, MHD_OPTION_EXTERNAL_LOGGER, count_refused, NULL,
       MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0u,
       MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
       (size_t)HEADERS_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_line, NULL,

@@ -244,11 +244,33 @@ put_element (Filling *f, const TdJsonReader *r)
   return NULL;
 }
 
+/* Where is said when all has been read. */
 static bool
 not_json (char *why)
 {
-  return td_serve_refuse (why, "the body is no JSON (RFC 8259); NaN and infinities are the "
-                               "texts \"nan\", \"inf\" and \"-inf\"");
+  *why = '\0';
+  return false;
+}
+
+static bool
+say_where (const TdJsonReader *r, const char *body, size_t n, char *why)
+{
+  const char *at = r->wrong != NULL ? r->wrong : body, *line = body;
+  unsigned long long n_lines = 1;
+
+  if (n == 0)
+    return td_serve_refuse (why, "the body is empty: JSON, {\"inputs\": ...}, expected");
+  for (const char *c = body; c < at; c++)
+    if (*c == '\n')
+      {
+        n_lines++;
+        line = c + 1;
+      }
+  return td_serve_refuse (why,
+                          "the body is no JSON (RFC 8259) at line %llu, byte %llu%s; NaN and "
+                          "infinities are the texts \"nan\", \"inf\" and \"-inf\"",
+                          n_lines, (unsigned long long)(at - line) + 1,
+                          at == body + n ? ", its end" : "");
 }
 
 /* The value whose first token came last. */
@@ -313,7 +335,7 @@ read_inputs (TdJsonReader *r, const TdServePorts *p, TdServeArray *in, char *why
 {
   if (td__json_next (r) == TD_JSON_OBJECT)
     return read_by_name (r, p, in, why);
-  if (r->token != TD_JSON_WRONG && p->n_in != 1)
+  if (r->token != TD_JSON_WRONG && p->n_needed != 1 && p->n_in != 1)
     return td_serve_refuse (why,
                             "\"inputs\": an object with the model's %d inputs by name "
                             "expected",
@@ -321,37 +343,44 @@ read_inputs (TdJsonReader *r, const TdServePorts *p, TdServeArray *in, char *why
   return r->token == TD_JSON_WRONG ? not_json (why) : read_array (r, &p->in[0], &in[0], why);
 }
 
+static bool
+read_body (TdJsonReader *r, const TdServePorts *p, TdServeArray *in, char *why)
+{
+  bool has_inputs = false;
+
+  if (td__json_next (r) == TD_JSON_WRONG)
+    return not_json (why);
+  if (r->token != TD_JSON_OBJECT)
+    return td_serve_refuse (why, "an object with the member \"inputs\" expected");
+  while (td__json_next (r) == TD_JSON_KEY)
+    {
+      char name[120];
+
+      td__json_text (r, name, sizeof name);
+      if (!td__json_is (r, "inputs") || has_inputs)
+        return td_serve_refuse (why, "\"%.100s\": one member expected, \"inputs\"", name);
+      has_inputs = true;
+      if (!read_inputs (r, p, in, why))
+        return false;
+    }
+  if (r->token != TD_JSON_OBJECT_END || td__json_next (r) != TD_JSON_END)
+    return not_json (why);
+  if (!has_inputs)
+    return td_serve_refuse (why, "an object with the member \"inputs\" expected");
+  for (int i = 0; i < p->n_in; i++)
+    if (in[i].data == NULL && !p->in[i].is_optional)
+      return td_serve_refuse (why, "input %.100s is missing", p->in[i].name);
+  return true;
+}
+
 bool
 td_serve_json_read (const TdServePorts *p, const char *body, size_t n, TdServeArray *in,
                     char *why)
 {
   TdJsonReader r;
-  bool has_inputs = false;
 
   td__json_read (&r, body, n);
-  if (td__json_next (&r) == TD_JSON_WRONG)
-    return not_json (why);
-  if (r.token != TD_JSON_OBJECT)
-    return td_serve_refuse (why, "an object with the member \"inputs\" expected");
-  while (td__json_next (&r) == TD_JSON_KEY)
-    {
-      char name[120];
-
-      td__json_text (&r, name, sizeof name);
-      if (!td__json_is (&r, "inputs") || has_inputs)
-        return td_serve_refuse (why, "\"%.100s\": one member expected, \"inputs\"", name);
-      has_inputs = true;
-      if (!read_inputs (&r, p, in, why))
-        return false;
-    }
-  if (r.token != TD_JSON_OBJECT_END || td__json_next (&r) != TD_JSON_END)
-    return not_json (why);
-  if (!has_inputs)
-    return td_serve_refuse (why, "an object with the member \"inputs\" expected");
-  for (int i = 0; i < p->n_in; i++)
-    if (in[i].data == NULL)
-      return td_serve_refuse (why, "input %.100s is missing", p->in[i].name);
-  return true;
+  return read_body (&r, p, in, why) || (*why == '\0' && say_where (&r, body, n, why));
 }
 
 /* --- an answer -----------------------------------------------------------------------------

@@ -11,7 +11,8 @@
 
 enum
 {
-  MOST_REQUESTS = 1024 /* of one batch */
+  MOST_REQUESTS = 1024,  /* of one batch */
+  BODIES_NS = 2000000000 /* that they have when the server stops */
 };
 
 static void
@@ -27,7 +28,8 @@ reload (const TdServeOptions *o)
       fprintf (stderr, "tapedeck: serve: %s is loaded anew\n", o->model);
     }
   else
-    fprintf (stderr, "tapedeck: serve: %s; the model from before stays\n", why);
+    fprintf (stderr, "tapedeck: serve: %s%sthe model from before stays\n", why,
+             *why != '\0' ? "; " : "");
 }
 
 /* Of those that waited too long, what is left is run. */
@@ -83,32 +85,54 @@ loop (const TdServeOptions *o)
     }
 }
 
-/* Requests that have begun are answered, those that are half there if the rest comes within the
- * time that it always has; those that begin now are refused. */
+/* Answered without being run. */
+static void
+refuse_all (TdServeRequest **batch, const TdServeOptions *o)
+{
+  while (td_serve_queue_length () > 0)
+    {
+      const int n = td_serve_queue_take (batch, MOST_REQUESTS, o);
+
+      for (int k = 0; k < n; k++)
+        {
+          batch[k]->status = 503;
+          td_serve_refuse (batch[k]->why, "the server stops");
+          td_serve_answer (batch[k]);
+        }
+    }
+}
+
+/* Requests that are there are answered, bodies that have begun have a moment to come whole;
+ * what begins now is refused.  Told twice, it answers no more than that it stops. */
 static void
 stop (const TdServeOptions *o)
 {
   static TdServeRequest *batch[MOST_REQUESTS];
   const struct timespec a_moment = { .tv_nsec = 2000000 };
-  const uint64_t until = td_serve_now_ns () + o->timeout_ms * 1000000u;
-  int n_clients, n_busy;
+  const uint64_t began = td_serve_now_ns (), until = began + o->timeout_ms * 1000000u;
+  int n_clients, n_busy = 1;
 
   td_serve_http_quiesce ();
-  for (;;)
+  while (n_busy > 0 && td_serve_now_ns () < until && !td_serve_hurries ())
     {
+      td_clients_stop (td_serve_now_ns () - began > BODIES_NS, false);
       if (td_serve_queue_length () > 0)
-        {
-          run_batch (batch, td_serve_queue_take (batch, MOST_REQUESTS, o), o);
-          continue;
-        }
+        run_batch (batch, td_serve_queue_take (batch, MOST_REQUESTS, o), o);
+      else
+        nanosleep (&a_moment, NULL);
       td_clients_count (&n_clients, &n_busy);
-      if (n_busy == 0 || td_serve_now_ns () > until)
-        break;
-      nanosleep (&a_moment, NULL);
     }
   td_serve_queue_close ();
-  while (td_serve_queue_length () > 0)
+  td_serve_work_end ();
+  while (td_serve_queue_length () > 0 && !td_serve_hurries ())
     run_batch (batch, td_serve_queue_take (batch, MOST_REQUESTS, o), o);
+  refuse_all (batch, o);
+  td_clients_stop (true, td_serve_hurries ());
+  for (int k = 0; k < 100 && td_serve_hurries () && n_busy > 0; k++)
+    {
+      nanosleep (&a_moment, NULL);
+      td_clients_count (&n_clients, &n_busy);
+    }
   td_serve_http_end ();
 }
 
@@ -121,12 +145,13 @@ serve (const TdServeOptions *o)
   if (!td_serve_signals_begin (o))
     return TD_EXIT_USAGE;
   m = td_serve_model_load (o->model, why);
-  if (m == NULL)
-    fprintf (stderr, "tapedeck: %s\n", why);
-  else
+  if (m != NULL)
     td_serve_model_swap (m);
-  if (m == NULL || !td_serve_http_begin (o))
+  else if (*why != '\0')
+    fprintf (stderr, "tapedeck: %s\n", why);
+  if (m == NULL || !td_serve_work_begin (o) || !td_serve_http_begin (o))
     {
+      td_serve_work_end ();
       td_serve_signals_end ();
       return TD_EXIT_USAGE;
     }

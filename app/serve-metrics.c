@@ -17,6 +17,8 @@ static const struct
   [TD_SERVE_RECORDED] = { "recorded", "Iterations on the tape." },
   [TD_SERVE_BATCHES] = { "batches", "Calls of the model." },
   [TD_SERVE_DROPPED] = { "clients_dropped", "Connections that were too slow." },
+  [TD_SERVE_HELD] = { "gathered_tried", "Requests that were run gathered and alone." },
+  [TD_SERVE_DIFFERED] = { "gathered_differed", "Of those, with another answer." },
 };
 static _Atomic uint64_t counts[TD_SERVE_N_COUNTERS], statuses[600];
 
@@ -37,7 +39,9 @@ static struct
   _Atomic uint64_t sum_millionths;
 } histograms[TD_SERVE_N_HISTOGRAMS] = {
   [TD_SERVE_SECONDS_REQUEST]
-  = { "request_seconds", "From the request's first line to its answer, of /predict.", seconds },
+  = { "request_seconds",
+      "From a request's first line to its answer, of POST /predict, whatever the answer.",
+      seconds },
   [TD_SERVE_SECONDS_WAIT] = { "wait_seconds", "In the queue.", seconds },
   [TD_SERVE_SECONDS_MODEL] = { "model_seconds", "In the model.", seconds },
   [TD_SERVE_BATCH_REQUESTS] = { "batch_requests", "Requests that ran in one call.", requests },

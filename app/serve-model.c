@@ -26,10 +26,30 @@ names_no_model (const char *path)
   return false;
 }
 
-static void
-say_lack (const char *line, void *path)
+typedef struct
 {
-  fprintf (stderr, "tapedeck: %s: not there: %s\n", (const char *)path, line);
+  const char *path;
+  int n;
+} Lacks;
+
+static void
+say_lack (const char *line, void *user)
+{
+  Lacks *lacks = user;
+
+  fprintf (stderr, "tapedeck: %s: not there: %s\n", lacks->path, line);
+  lacks->n++;
+}
+
+/* The engine's words without its function's name; nothing where they were lines already. */
+static void
+take_error (const Lacks *lacks, char *why)
+{
+  const TdError *error = td_error ();
+
+  *why = '\0';
+  if (lacks->n == 0)
+    td_serve_refuse (why, "%.600s", error->message + strlen (error->op) + strlen (": "));
 }
 
 static bool
@@ -44,23 +64,25 @@ take_ports (TdLink *link, TdOnnxInfo (*info) (TdLink *link, int i), TdOnnxInfo *
   return true;
 }
 
-/* Rows of one call can be those of several requests where each first axis is open. */
+/* Rows of one call can be those of several requests where each first axis is open.  Inputs that
+ * may be left out are no rows: who gives one is alone. */
 static const char *
 why_not_gathered (const TdServePorts *p)
 {
-  for (int i = 0; i < p->n_in; i++)
+  for (int i = 0; i < p->n_needed; i++)
     if (p->in[i].ndim < 1 || p->in[i].dim[0] >= 0)
       return "the first axis of an input has one size";
   for (int k = 0; k < p->n_out; k++)
     if (p->out[k].ndim == 0 || (p->out[k].ndim > 0 && p->out[k].dim[0] >= 0))
       return "the first axis of an output has one size";
-  return p->n_in > 0 ? NULL : "it has no inputs";
+  return p->n_needed > 0 ? NULL : "it has no inputs that must be given";
 }
 
 TdServeModel *
 td_serve_model_load (const char *path, char *why)
 {
   TdOnnxLoadOpt options = td_onnx_load_options ();
+  Lacks lacks = { path, 0 };
   TdServeModel *m;
 
   if (names_no_model (path))
@@ -78,13 +100,15 @@ td_serve_model_load (const char *path, char *why)
       return NULL;
     }
   options.lack = say_lack;
-  options.user = (void *)(uintptr_t)path;
+  options.user = &lacks;
   m->link = td_onnx_load_at (path, options, NULL);
   if (td_error () != NULL)
-    td_serve_refuse (why, "%.600s", td_error ()->message);
+    take_error (&lacks, why);
   else if (take_ports (m->link, td_onnx_input, m->ports.in, &m->ports.n_in)
            && take_ports (m->link, td_onnx_output, m->ports.out, &m->ports.n_out))
     {
+      while (m->ports.n_needed < m->ports.n_in && !m->ports.in[m->ports.n_needed].is_optional)
+        m->ports.n_needed++;
       m->why_not = why_not_gathered (&m->ports);
       m->gathers = m->why_not == NULL ? TD_SERVE_GATHERS_UNKNOWN : TD_SERVE_GATHERS_NOT;
       return m;
@@ -128,15 +152,20 @@ call (TdServeModel *m, const TdServeArray *in, TdServeArray *out, char *why)
 {
   const TdServePorts *p = &m->ports;
   TdVar *x[TD_SERVE_MOST_PORTS], *y[TD_SERVE_MOST_PORTS];
+  const char *names[TD_SERVE_MOST_PORTS];
+  int n = 0;
 
   for (int i = 0; i < p->n_in; i++)
     {
-      x[i] = td_tensor (in[i].dtype, in[i].shape, in[i].data);
+      if (in[i].data == NULL) /* it has a default */
+        continue;
+      x[n] = td_tensor (in[i].dtype, in[i].shape, in[i].data);
       if (p->in[i].dtype != in[i].dtype)
-        x[i] = td_cast (x[i], p->in[i].dtype);
-      td_name (x[i], p->in[i].name);
+        x[n] = td_cast (x[n], p->in[i].dtype);
+      td_name (x[n], p->in[i].name);
+      names[n++] = p->in[i].name;
     }
-  if (td_onnx_call (m->link, NULL, x, p->n_in, y, p->n_out) != TD_OK)
+  if (td_onnx_call (m->link, n > p->n_needed ? names : NULL, x, n, y, p->n_out) != TD_OK)
     return false;
   for (int k = 0; k < p->n_out; k++)
     if (!take_output (y[k], &out[k], why))

@@ -57,6 +57,8 @@ td_serve_npy_read (const TdServePorts *p, const char *body, size_t n, TdServeArr
 
   for (int i = 0; i < p->n_in; i++)
     {
+      if (n == 0 && p->in[i].is_optional)
+        break;
       if (n == 0)
         return td_serve_refuse (why,
                                 "input %.100s is missing: %d npy files behind each other "

@@ -177,7 +177,7 @@ goes_with (const TdServeRequest *r, const TdServeRequest *first)
 {
   if (r->model != first->model || r->record)
     return false;
-  for (int i = 0; i < first->model->ports.n_in; i++)
+  for (int i = 0; i < first->model->ports.n_needed; i++)
     {
       const TdShape *a = &r->in[i].shape, *b = &first->in[i].shape;
 
@@ -185,7 +185,7 @@ goes_with (const TdServeRequest *r, const TdServeRequest *first)
           || memcmp (a->dim + 1, b->dim + 1, (size_t)(a->ndim - 1) * sizeof *a->dim) != 0)
         return false;
     }
-  return td_serve_rows (r->in, first->model->ports.n_in) > 0;
+  return td_serve_rows_given (&first->model->ports, r->in) > 0;
 }
 
 static TdServeRequest *
@@ -207,7 +207,7 @@ add_those (TdServeRequest **batch, int *n, int most, uint64_t rows, uint64_t mos
 {
   for (TdServeRequest **at = &queue.first; *at != NULL && *n < most && rows < most_rows;)
     {
-      const uint64_t more = (uint64_t)td_serve_rows ((*at)->in, (*at)->model->ports.n_in);
+      const uint64_t more = (uint64_t)td_serve_rows_given (&(*at)->model->ports, (*at)->in);
 
       if (goes_with (*at, batch[0]) && rows + more <= most_rows)
         {
@@ -251,7 +251,7 @@ td_serve_queue_take (TdServeRequest **batch, int most, const TdServeOptions *o)
   if (queue.first != NULL)
     {
       batch[n++] = unlink_one (&queue.first);
-      rows = (uint64_t)td_serve_rows (batch[0]->in, batch[0]->model->ports.n_in);
+      rows = (uint64_t)td_serve_rows_given (&batch[0]->model->ports, batch[0]->in);
     }
   if (n > 0 && rows > 0 && batch[0]->model->gathers != TD_SERVE_GATHERS_NOT
       && !batch[0]->record)

@@ -8,6 +8,7 @@
 #include "record/on-demand.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,14 +34,19 @@ forget_recorder (void)
 bool
 td_serve_record_begin (const TdServeOptions *o)
 {
+  int fd;
+
   forget_recorder ();
   if (o->record == NULL)
     return true;
-  if (access (o->record, F_OK) == 0)
+  fd = open (o->record, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0)
     {
-      fprintf (stderr, "tapedeck: %s: %s\n", o->record, strerror (EEXIST));
+      fprintf (stderr, "tapedeck: %s: %s\n", o->record, strerror (errno));
       return false;
     }
+  close (fd);
+  unlink (o->record); /* the engine makes it */
   return setenv ("TAPEDECK_TAPE", o->record, 1) == 0
          && setenv ("TAPEDECK_LEVEL", "values", 1) == 0;
 }

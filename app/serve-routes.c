@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const char *model_path = "";
 
@@ -54,6 +55,8 @@ write_ports (TdJsonWriter *w, const char *key, const TdOnnxInfo *ports, int n)
       td__json_member_string (w, "name", ports[i].name);
       td__json_member_string (w, "dtype", td_dtype_name (ports[i].dtype));
       td__json_member_string (w, "wire", td_dtype_name (td_serve_wire (ports[i].dtype)));
+      if (ports[i].is_optional)
+        td__json_member_bool (w, "optional", true);
       td__json_key (w, "shape");
       if (ports[i].ndim < 0)
         td__json_null (w);
@@ -91,6 +94,7 @@ model_text (size_t *n)
   td__json_member_string (&w, "gathered", gathers[how]);
   if (how == TD_SERVE_GATHERS_NOT)
     td__json_member_string (&w, "why", m->why_not);
+  td__json_member_uint (&w, "tried", m->n_tried);
   td__json_end_object (&w);
   td_serve_model_unref (m);
   return take_text (&text, n);
@@ -103,10 +107,23 @@ static const TdServeRoute routes[] = {
   { "/metrics", "GET", "text/plain; version=0.0.4; charset=utf-8", td_serve_metrics_text },
 };
 
+/* "http://host/path" is what a proxy is asked for, and every server has to take. */
+static const char *
+path_of (const char *target)
+{
+  const char *host = strncasecmp (target, "http://", 7) == 0    ? target + 7
+                     : strncasecmp (target, "https://", 8) == 0 ? target + 8
+                                                                : NULL;
+
+  return host == NULL ? target : strchr (host, '/') != NULL ? strchr (host, '/') : "/";
+}
+
 const TdServeRoute *
-td_serve_route (const char *method, const char *path, int *status, char *why,
+td_serve_route (const char *method, const char *target, int *status, char *why,
                 const char **allow)
 {
+  const char *path = path_of (target);
+
   for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
     {
       const bool is_get = routes[i].text != NULL;

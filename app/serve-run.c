@@ -49,7 +49,8 @@ td_serve_run (TdServeRequest **batch, int n)
 
   if (n > 1 && m->gathers == TD_SERVE_GATHERS_UNKNOWN)
     td_serve_try_gathering (m, batch[0]->in);
-  if (n > 1 && m->gathers == TD_SERVE_GATHERS && run_gathered (batch, n))
+  if (n > 1 && m->gathers == TD_SERVE_GATHERS && run_gathered (batch, n)
+      && td_serve_check_holds (m, batch, n, td_serve_check_wants (m, batch, n)))
     {
       td_serve_count (TD_SERVE_BATCHES);
       td_serve_observe (TD_SERVE_BATCH_REQUESTS, n);

@@ -22,8 +22,8 @@ enum
 
 static int event = -1;
 static pthread_t thread;
-static atomic_bool stops, ends, reload;
-static uint64_t timeout_ms;
+static atomic_bool stops, hurries, ends, reload;
+static uint64_t timeout_ms, most_clients;
 
 static void
 on_signal (int number)
@@ -33,8 +33,13 @@ on_signal (int number)
 
   if (number == SIGHUP)
     reload = true;
-  else
+  else if (!stops)
     stops = true;
+  else
+    {
+      hurries = true;
+      signal (number, SIG_DFL); /* and a third one is not ours */
+    }
   if (write (event, &one, sizeof one) < 0) /* it is full, then: the thread is awake */
     errno = saved;
   errno = saved;
@@ -50,7 +55,7 @@ wait_and_look (void *unused)
     {
       if (poll (&p, 1, LOOK_EVERY_MS) > 0 && read (event, &n, sizeof n) > 0)
         td_serve_queue_wake ();
-      td_clients_look (timeout_ms);
+      td_clients_look (timeout_ms, most_clients);
     }
   return unused;
 }
@@ -63,6 +68,7 @@ td_serve_signals_begin (const TdServeOptions *o)
   int wrong = 0;
 
   timeout_ms = o->timeout_ms;
+  most_clients = o->connections;
   event = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (event < 0)
     wrong = errno;
@@ -90,6 +96,12 @@ bool
 td_serve_stops (void)
 {
   return stops;
+}
+
+bool
+td_serve_hurries (void)
+{
+  return hurries;
 }
 
 bool

@@ -57,6 +57,7 @@ typedef struct TdServeArray
 typedef struct TdServePorts
 {
   int n_in, n_out;
+  int n_needed; /**< inputs that have no default; they come first */
   TdOnnxInfo in[TD_SERVE_MOST_PORTS],
       out[TD_SERVE_MOST_PORTS]; /**< *Owner* of names: the link */
 } TdServePorts;
@@ -84,6 +85,8 @@ bool td_serve_sizes_agree (const TdOnnxInfo *ports, const TdServeArray *arrays, 
                            char *why);
 /** Rows along the first axis that all n arrays have; 0: they differ, or have none. */
 int64_t td_serve_rows (const TdServeArray *arrays, int n);
+/** The rows of what a request gives; 0: it has none, or gives what may be left out. */
+int64_t td_serve_rows_given (const TdServePorts *p, const TdServeArray *in);
 void td_serve_clear (TdServeArray *arrays, int n);
 
 /** Read the inputs of a request.  *Owner* of what is in `in`: the caller, td_serve_clear (),
@@ -120,18 +123,28 @@ typedef enum
   TD_SERVE_GATHERS_NOT
 } TdServeGathers;
 
+/** When gathered calls are held against requests alone. */
+typedef struct TdServeCheck
+{
+  uint64_t n_calls, next, gap; /**< gathered ones; that is held, and its gap */
+  double least[TD_SERVE_MOST_PORTS],
+      most[TD_SERVE_MOST_PORTS]; /**< of the inputs that were held so far */
+} TdServeCheck;
+
 typedef struct TdServeModel
 {
   TdLink *link;
   TdServePorts ports;
-  _Atomic int gathers; /**< a TdServeGathers */
-  const char *why_not; /**< with TD_SERVE_GATHERS_NOT; set before it */
+  _Atomic int gathers;      /**< a TdServeGathers */
+  const char *why_not;      /**< with TD_SERVE_GATHERS_NOT; set before it */
+  _Atomic uint64_t n_tried; /**< requests that were run gathered and alone */
+  TdServeCheck check;
   /* Under the queue's lock: */
   int refs;
   struct TdServeModel *older; /**< replaced, and still some request's */
 } TdServeModel;
 
-/** Load a file.  NULL: why, and nothing has changed. */
+/** Load a file.  NULL: why, and nothing has changed; "": it has been said on stderr. */
 TdServeModel *td_serve_model_load (const char *path, char *why);
 void td_serve_model_free (TdServeModel *m);
 /** Run it.  *Owner* of what is in `out`: the caller, td_serve_clear ().  Returns 200, or the
@@ -150,16 +163,19 @@ typedef struct TdServeRequest
   struct MHD_Connection *connection;
   struct TdServeConnection *client;
   const struct TdServeRoute *route;
+  void (*job) (struct TdServeRequest *r); /**< what a thread that works has to do */
   uint64_t number;
   TdServeModel *model; /**< that its inputs were checked for; NULL: not yet */
   TdServeArray in[TD_SERVE_MOST_PORTS], out[TD_SERVE_MOST_PORTS];
   TdServeForm form, answer;
-  char *body;
-  size_t n_body, room, array_bytes;
+  char *body, *text; /**< text: of the answer, if it has been written already */
+  size_t n_body, room, array_bytes, n_text;
   int status; /**< of the answer; 0: not known */
   char why[TD_SERVE_WHY];
   const char *allow; /**< methods, with status 405 */
   bool began, record;
+  bool closes;       /**< its connection, with the answer */
+  bool is_ours;      /**< its connection is suspended, or was: what comes is the answer */
   int64_t iteration; /**< on the tape, -1: none */
   uint64_t line_ns, queued_ns, began_ns, ended_ns;
 } TdServeRequest;
@@ -195,6 +211,19 @@ bool td_serve_run (TdServeRequest **batch, int n);
 /** Try whether rows of one call are computed for themselves; sets m->gathers.  With the inputs
  * of a request. */
 void td_serve_try_gathering (TdServeModel *m, const TdServeArray *in);
+/** Begin to hold gathered calls of a model against requests alone, now and then. */
+void td_serve_check_begin (TdServeModel *m);
+/** Is this gathered call, which has its answers, to be held against requests alone?  How many
+ * of them: all where numbers come in that are beyond those of all calls that were held, one of
+ * every n-th call besides, 0 else. */
+int td_serve_check_wants (TdServeModel *m, TdServeRequest *const *batch, int n);
+/** Run `wanted` of them alone.  False: the answers are others; gathering ends, which is said.
+ */
+bool td_serve_check_holds (TdServeModel *m, TdServeRequest *const *batch, int n, int wanted);
+/** Element i of an array of the wire. */
+double td_serve_element (const TdServeArray *a, size_t i);
+/** Are two lists of n arrays the same, up to how sums of other lengths are rounded? */
+bool td_serve_are_close (const TdServeArray *a, const TdServeArray *b, int n);
 /** Put the inputs of n requests behind each other, along the first axis.  False: no memory. */
 bool td_serve_gather (TdServeRequest *const *batch, int n, TdServeArray *in);
 /** Hand out the rows of the outputs.  False: they are not as many as went in. */
@@ -219,7 +248,18 @@ void td_serve_slow_record (void);
 /** Before td_finish. */
 void td_serve_record_end (void);
 
-/* --- HTTP (serve-http.c, serve-routes.c, serve-clients.c) -----------------------------------
+/* --- work (serve-work.c) -------------------------------------------------------------------
+ */
+
+/** Begin the threads.  False, said on stderr. */
+bool td_serve_work_begin (const TdServeOptions *o);
+/** Have a job done, which gives the request away.  False: the caller is to do it, it is small,
+ * or the threads have ended.  *Units*: bytes, to be read or written. */
+bool td_serve_work_put (TdServeRequest *r, size_t bytes, void (*job) (TdServeRequest *r));
+/** Do what is there, and end. */
+void td_serve_work_end (void);
+
+/* --- HTTP (serve-http.c, serve-headers.c, serve-routes.c, serve-clients.c) -------------------
  */
 
 /** What there is, by method and path. */
@@ -231,8 +271,18 @@ typedef struct TdServeRoute
 } TdServeRoute;
 /** The route of a request; NULL: status and why of the answer, and *allow: the methods that
  * there are instead. */
-const TdServeRoute *td_serve_route (const char *method, const char *path, int *status,
+const TdServeRoute *td_serve_route (const char *method, const char *target, int *status,
                                     char *why, const char **allow);
+/** Is it said in one way where the request's body ends?  False: status and why of the answer,
+ * behind which the connection must be closed.  version: "HTTP/1.1". */
+bool td_serve_frame (TdServeRequest *r, const char *version, int *status, char *why);
+/** A header, or NULL.  *Owner*: the connection. */
+const char *td_serve_header (const TdServeRequest *r, const char *name);
+/** Find the form of a content type.  False: it is none of them. */
+bool td_serve_take_form (const char *text, TdServeForm *form);
+/** The form in which the client wants its answer, by its header Accept; as it sent if it wants
+ * that as much, or none of those there are. */
+TdServeForm td_serve_accepted (const TdServeRequest *r);
 /** Say where the model came from, for /model. */
 void td_serve_routes_begin (const TdServeOptions *o);
 
@@ -260,6 +310,7 @@ typedef struct TdServeConnection
   struct TdServeConnection *before, *after;
   int fd;
   _Atomic int state;
+  _Atomic bool has_head; /**< while it receives: the headers came whole */
   _Atomic uint64_t since_ns;
   _Atomic int status; /**< that the request will be answered with whatever else comes; 0 */
 } TdServeConnection;
@@ -268,8 +319,12 @@ TdServeConnection *td_client_new (int fd);
 void td_client_free (TdServeConnection *c);
 /** Go over from one state to another.  False: it is not in the first, and was dropped. */
 bool td_client_go (TdServeConnection *c, TdClientState from, TdClientState to);
-/** Drop those that take longer than they may. */
-void td_clients_look (uint64_t timeout_ms);
+/** Drop those that take longer than they may; when `most` are there, also those that have had
+ * no request for a second. */
+void td_clients_look (uint64_t timeout_ms, uint64_t most);
+/** The server stops: drop those whose headers have not come whole, with `bodies` those whose
+ * body has not, and with `answers` those that have not taken their answer. */
+void td_clients_stop (bool bodies, bool answers);
 /** How many there are, and how many of them have a request under way. */
 void td_clients_count (int *n, int *n_busy);
 
@@ -279,6 +334,8 @@ void td_clients_count (int *n, int *n_busy);
 bool td_serve_signals_begin (const TdServeOptions *o);
 void td_serve_signals_end (void);
 bool td_serve_stops (void);
+/** Was it told twice to stop? */
+bool td_serve_hurries (void);
 /** Was a reload asked for since the last call? */
 bool td_serve_reload_wanted (void);
 
@@ -292,6 +349,8 @@ typedef enum
   TD_SERVE_RECORDED,
   TD_SERVE_BATCHES,
   TD_SERVE_DROPPED, /**< clients that were too slow */
+  TD_SERVE_HELD,
+  TD_SERVE_DIFFERED,
   TD_SERVE_N_COUNTERS
 } TdServeCounter;
 

@@ -320,6 +320,8 @@ td__json_number (const TdJsonReader *r, double *value)
 static TdJsonToken
 wrong (TdJsonReader *r)
 {
+  if (r->wrong == NULL)
+    r->wrong = r->at;
   r->at = r->end;
   return r->token = TD_JSON_WRONG;
 }

@@ -27,12 +27,13 @@ typedef enum
   TD_JSON_NULL
 } TdJsonToken;
 
-/** Where in a text one reads.  Only `token` is for others. */
+/** Where in a text one reads.  Only `token` and `wrong` are for others. */
 typedef struct
 {
   TdJsonToken token; /* the last one */
   const char *at, *end;
-  const char *text; /* of the token: without quotes, with its escapes */
+  const char *wrong; /* with TD_JSON_WRONG: what cannot stand there, or the end */
+  const char *text;  /* of the token: without quotes, with its escapes */
   size_t n;
   int depth;
   uint64_t is_array;  /* one bit per depth */

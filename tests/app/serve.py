@@ -146,7 +146,7 @@ def about(server):
 def wrong_bodies(server):
     """x (n, 2) and ids (n)."""
     cases = [
-        ("", "no JSON"), ("{", "no JSON"), ("[]", '"inputs"'), ("{}", '"inputs"'), ("null", '"inputs"'),
+        ("", "is empty"), ("{", "no JSON"), ("[]", '"inputs"'), ("{}", '"inputs"'), ("null", '"inputs"'),
         ('{"inputs":{}} x', "no JSON"), ('{"inputs":{"x":[[NaN,1]],"ids":[1]}}', '"nan"'),
         ('{"inputs":{"x":[[Infinity,1]],"ids":[1]}}', "no JSON"), ("\x00", "no JSON"), ("\xff\xfe", "no JSON"),
         ("[" * 100000, '"inputs"'), ('{"inputs":{"x":' + "[" * 100000, "8 axes"),

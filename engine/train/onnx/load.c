@@ -249,7 +249,8 @@ td__onnx_look_through (TdOnnxGraph *g, const TdOnnxLoadOpt *options, char *first
             g->givens[i].tensor.name, g->givens[i].tensor.why);
   for (int i = 0; i < g->n_in + g->n_optional; i++)
     if (g->in[i].dtype < 0)
-      lack (&l, "input %.100s: its element type, or it is no array", g->in[i].name);
+      lack (&l, "input %.100s %s%s", g->in[i].name, g->in[i].type != 0 ? "of " : "that is ",
+            td__onnx_type_name (g->in[i].type));
   if (first != NULL)
     snprintf (first, size, "%s%s", l.first, l.n > l.n_said ? " ..." : "");
   return l.n;

@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""serve-frames.py TAPEDECK: `tapedeck serve`, where a request ends, who holds a connection, and how it stops.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import pathlib
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/meta"))
+# pylint: disable=wrong-import-position
+from numpy_here import np  # noqa: E402
+import re  # noqa: E402
+import signal  # noqa: E402
+import socket  # noqa: E402
+import threading  # noqa: E402
+import time  # noqa: E402
+from checks import Report  # noqa: E402
+from serve_case import JSON, NPY, RANDOM, W, Server, heavy, linear, npy, npy_arrays, post, read_all  # noqa: E402
+
+BODY = b'{"inputs":[[1,2,3,4]]}'
+CHUNKS = b"16\r\n" + BODY + b"\r\n0\r\n\r\n"
+NEXT = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+def request(headers, body=BODY, line=b"POST /predict HTTP/1.1", host=b"Host: x\r\n"):
+    return line + b"\r\n" + host + b"Content-Type: application/json\r\n" + headers + b"\r\n" + body
+
+
+def answers(got):
+    """Statuses and bodies of what came back; a body that is no JSON as it is."""
+    out = []
+    for part in got.split(b"HTTP/1.1 ")[1:]:
+        body = part.split(b"\r\n\r\n", 1)[1] if b"\r\n\r\n" in part else b""
+        try:
+            out.append((int(part[:3]), json.loads(body)))
+        except ValueError:
+            out.append((int(part[:3]), body))
+    return out
+
+
+def ambiguous(server):
+    """What two programs could read in two ways has one answer, 400 or 501, and nothing behind it is a request."""
+    problems = []
+    for what, headers, body, status, word in [
+            ("two lengths", b"Content-Length: 5\r\nContent-Length: 22\r\n", BODY, 400, "Content-Length: one"),
+            ("the longer first", b"Content-Length: 22\r\nContent-Length: 5\r\n", BODY, 400, "Content-Length: one"),
+            ("two equal ones", b"Content-Length: 22\r\ncontent-length: 22\r\n", BODY, 400, "Content-Length: one"),
+            ("a blank before the colon", b"Content-Length : 22\r\n", BODY, 400, '"Content-Length "'),
+            ("a tab before the colon", b"Transfer-Encoding\t: chunked\r\n", CHUNKS, 400, "without blanks"),
+            ("two encodings", b"Transfer-Encoding: gzip, chunked\r\n", CHUNKS, 501, "chunked expected"),
+            ("an unknown one", b"Transfer-Encoding: xchunked\r\n", CHUNKS, 501, "chunked expected"),
+            ("chunked twice", b"Transfer-Encoding: chunked\r\n" * 2, CHUNKS, 501, "chunked expected"),
+            ("both", b"Content-Length: 22\r\nTransfer-Encoding: chunked\r\n", CHUNKS, 400, "one of the two"),
+            ("a length on the next line", b"Content-Length:\r\n 22\r\n", BODY, 400, "one line"),
+            ("an encoding on the next line", b"Transfer-Encoding:\r\n\tchunked\r\n", CHUNKS, 400, "one line"),
+            ("a name that goes on", b"Content-Len: 22\r\n gth\r\n", BODY, 400, "one line"),
+            ("a CR in a value", b"X: a\rContent-Length: 22\r\n", BODY, 400, '"X"')]:
+        got = answers(server.raw(request(headers, body + NEXT)))
+        if len(got) != 1 or got[0][0] != status or word not in got[0][1].get("error", ""):
+            problems.append(f"{what}: {got!r:.300}, one {status} with {word!r} expected")
+    for what, data in [("no Host", request(b"Content-Length: 22\r\n", host=b"")),
+                       ("two Hosts", request(b"Content-Length: 22\r\n", host=b"Host: a\r\nHost: b\r\n"))]:
+        got = answers(server.raw(data))
+        if len(got) != 1 or got[0][0] != 400 or "Host: one expected" not in got[0][1].get("error", ""):
+            problems.append(f"{what}: {got!r:.300}")
+    close = b"Connection: close\r\n"
+    for what, data in [("HTTP/1.0 needs no Host", b"GET /health HTTP/1.0\r\n\r\n"),
+                       ("a header that is empty", request(b"X-A:\r\nContent-Length: 22\r\n" + close)),
+                       ("blanks around a value", request(b"X-A: \t b c \t\r\nContent-Length:  22\r\n" + close)),
+                       ("chunked in capitals", request(b"Transfer-Encoding: Chunked\r\n" + close, CHUNKS)),
+                       ("a whole URL", request(b"Content-Length: 22\r\n" + close, line=b"POST http://x:1/predict HTTP/1.1")),
+                       ("a host alone", request(close, b"", b"GET HTTPS://x/health HTTP/1.1"))]:
+        got = answers(server.raw(data))
+        if [status for status, _ in got] != [200]:
+            problems.append(f"{what}: {got!r:.300}, 200 expected")
+    got = answers(server.raw(request(close, b"", b"GET http://x HTTP/1.1")))
+    return problems + ([] if [s for s, _ in got] == [404] else [f"a URL without a path: {got!r:.300}"])
+
+
+def counted(server):
+    """Also what libmicrohttpd refuses, which is no request."""
+    problems = []
+    for status, data in [(400, request(b"no colon\r\n")), (400, request(b"Content-Length: -1\r\n")),
+                         (400, request(b"Content-Length: 22, 22\r\n")), (400, request(b"Content-Length: 1e30\r\n")),
+                         (431, request(b"X: " + b"a" * 100000 + b"\r\n")),
+                         (505, request(b"Content-Length: 22\r\n", line=b"POST /predict HTTP/2.0")),
+                         (501, request(b"Transfer-Encoding: gzip\r\n")), (400, request(b"Content-Length: 1\r\n", b"1"))]:
+        before = server.metric(f'requests_total{{code="{status}"}}') or 0
+        got = server.raw(data, 5)
+        after = server.metric(f'requests_total{{code="{status}"}}')
+        if not re.match(rb"HTTP/1\.[01] %d " % status, got) or after != before + 1:
+            problems.append(f"{data[:90]!r}: {got[:60]!r}, counted {before} and then {after}")
+    for body, status in [("[1", 400), ('{"inputs":[[1,2,3,4]]}', 200)]:
+        before = server.metric("request_seconds_count")
+        got = server.predict(body)[0]
+        after = server.metric("request_seconds_count")
+        if got != status or after != before + 1:
+            problems.append(f"{body}: {got}, timed {before} and then {after}")
+    return problems
+
+
+def accepted(server):
+    problems = []
+    x = np.ones((1, 4), np.float32)
+    for sent, accept, want in [
+            (JSON, "application/x-npy;q=0", "json"), (NPY, "application/json; q=0.0", "x-npy"),
+            (NPY, "application/x-npy;q=0", "json"), (JSON, "application/x-npy;q=0.1, application/json", "json"),
+            (JSON, "application/x-npy;q=0.9, */*;q=0.5", "x-npy"), (JSON, "application/*;q=0.3, application/json;q=0.2", "x-npy"),
+            (JSON, "text/html, application/x-npy;level=1;q=1", "x-npy"), (NPY, "text/html", "x-npy"),
+            (NPY, "*/*", "x-npy"), (JSON, "application/x-npyz", "json"), (NPY, "", "x-npy")]:
+        body = BODY if sent is JSON else npy(x)
+        status, headers, _ = server.ask("POST", "/predict", body, {**sent, "Accept": accept})
+        if status != 200 or headers.get("Content-Type") != "application/" + want:
+            problems.append(f"{sent['Content-Type']}, Accept: {accept}: {status} {headers.get('Content-Type')}, {want} expected")
+    return problems
+
+
+def places(server):
+    problems = []
+    for body, word in [("", "the body is empty"), ('{"inputs":', "line 1, byte 11, its end"), ("\n\n  nan", "line 3, byte 3;"),
+                       ('{"inputs":\n[[1,2,,4]]}', "line 2, byte 7;"), ('{"inputs":[[1]]}\n}', "line 2, byte 1;"),
+                       ('{"inputs":[[1,"a\tb"]]}', "line 1, byte 17;"), ('{"inputs":[[01]]}', "line 1, byte 15;")]:
+        status, said = server.predict(body)
+        if status != 400 or word not in said["error"]:
+            problems.append(f"{body!r}: {status} {said}, {word!r} expected")
+    return problems
+
+
+# --- connections ---
+
+def connect(server):
+    return socket.create_connection(("127.0.0.1", server.port), 60)
+
+
+def half(server):
+    s = connect(server)
+    s.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Le")
+    return s
+
+
+def crowded(program, path):
+    """All connections are held by clients that say nothing, half a line, half a head or nothing more."""
+    problems = []
+    with Server(program, path, "--connections", 16, "--timeout", 60000) as server:
+        for what, begin, keep in [("nothing", b"", False), ("half a line", b"POST /pre", False),
+                                  ("half a head", b"POST /predict HTTP/1.1\r\nHost: x\r\n", False),
+                                  ("one request", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", True)]:
+            held = [connect(server) for _ in range(16)]
+            for s in held:
+                s.sendall(begin)
+                if keep:
+                    s.recv(1000)
+            start = time.monotonic()
+            status = server.ask("GET", "/health")[0]
+            took = time.monotonic() - start
+            if status != 200 or took > 10:
+                problems.append(f"{what}: /health has {status} after {took:.1f} s")
+            for s in held:
+                s.close()
+            until = time.monotonic() + 20
+            while server.metric("connections") > 1 and time.monotonic() < until:
+                time.sleep(0.02)
+        if not server.metric("clients_dropped_total"):
+            problems.append("the closed ones are not counted")
+        # One that works is never closed, however many wait.
+        held = [connect(server) for _ in range(15)]
+        s = connect(server)
+        s.sendall(post(BODY)[:-1])
+        time.sleep(1.3)
+        s.sendall(BODY[-1:])
+        if not s.recv(1000).startswith(b"HTTP/1.1 200"):
+            problems.append("a request that was under way is lost")
+        for s in held:
+            s.close()
+    return problems
+
+
+def stops_at_once(program, path):
+    """One client has sent half a head: nobody waits for the rest of it."""
+    with Server(program, path) as server:
+        s = half(server)
+        while server.metric("connections_busy") < 2:  # and the one that asks
+            time.sleep(0.01)
+        start = time.monotonic()
+        status = server.stop()
+        took = time.monotonic() - start
+        got = read_all(s)
+    return [] if status == 0 and took < 10 and got.startswith(b"HTTP/1.1 503") else [
+        f"exit {status} after {took:.1f} s, it is told {got[:100]!r}"]
+
+
+def bodies_have_a_moment(program, path):
+    """A body that comes no further holds it for two seconds, not for --timeout."""
+    with Server(program, path) as server:
+        s = connect(server)
+        s.sendall(post(BODY)[:-3])
+        while server.metric("connections_busy") < 2:
+            time.sleep(0.01)
+        start = time.monotonic()
+        status = server.stop()
+        took = time.monotonic() - start
+        got = read_all(s)
+    return [] if status == 0 and 1.5 < took < 15 and got.startswith(b"HTTP/1.1 503") else [
+        f"exit {status} after {took:.1f} s, it is told {got[:100]!r}"]
+
+
+def second_signal(program, path):
+    """Requests in the queue that take a minute: told once more, it runs none of them."""
+    rows = npy(RANDOM.standard_normal((2048, 512)).astype(np.float32))
+    with Server(program, path, "--batch", 1, "--queue", 256) as server:
+        start = time.monotonic()
+        server.ask("POST", "/predict", rows, NPY)
+        one = time.monotonic() - start
+        clients = [connect(server) for _ in range(24)]
+        senders = [threading.Thread(target=s.sendall, args=(post(rows).replace(b"application/json", b"application/x-npy"),))
+                   for s in clients]
+        for t in senders:
+            t.start()
+        for t in senders:
+            t.join()
+        until = time.monotonic() + 20
+        while (server.metric("queue_length") or 0) < 20 and time.monotonic() < until:
+            time.sleep(0.01)
+        start = time.monotonic()
+        server.send(signal.SIGTERM)
+        time.sleep(0.2)
+        status = server.stop(signal.SIGINT)
+        took = time.monotonic() - start
+        got = [read_all(s)[:12] for s in clients]
+    problems = [] if status == 0 and took < 8 * one + 2 else [f"exit {status} after {took:.1f} s, one takes {one:.1f} s"]
+    if sum(g == b"HTTP/1.1 503" for g in got) < 10:
+        problems.append(f"the others are told {got}")
+    return problems
+
+
+def large_ones(program, path):
+    """Bodies that take long to read, more of them than threads: a small request is not behind them."""
+    big = RANDOM.standard_normal((100000, 4)).astype(np.float32)
+    body = json.dumps({"inputs": big.tolist()})
+    problems = []
+    with Server(program, path, "--threads", 2) as server:
+        start = time.monotonic()
+        status, said = server.predict(body)
+        alone = time.monotonic() - start
+        if status != 200 or not np.allclose(said["outputs"]["y"], big @ W, rtol=1e-4, atol=1e-4):
+            problems.append(f"a large one: {status}")
+        sent, done = [0], []
+
+        def one():
+            done.append(server.ask("POST", "/predict", body, JSON)[0])
+
+        threads = [threading.Thread(target=one) for _ in range(8)]
+        for t in threads:
+            t.start()
+        worst = 0
+        while any(t.is_alive() for t in threads):
+            start = time.monotonic()
+            sent[0] += server.ask("GET", "/health")[0] == 200
+            worst = max(worst, time.monotonic() - start)
+        status, _, data = server.ask("POST", "/predict", npy(big), NPY)
+        if status != 200 or not np.allclose(npy_arrays(data)[0], big @ W, rtol=1e-4, atol=1e-4):
+            problems.append(f"a large npy: {status}")
+        status, said = server.predict(body[:-2])
+        if status != 400 or "its end" not in said["error"]:
+            problems.append(f"a large one that is cut: {status} {said!r:.200}")
+        if done != [200] * 8 or sent[0] < 3 or 2 * worst > alone:
+            problems.append(f"statuses {done}, {sent[0]} small ones between them, "
+                            f"the slowest {worst:.2f} s, a large one alone {alone:.2f} s")
+        print(f"# a large one alone {alone:.2f} s; eight at once: {sent[0]} of /health, the slowest {worst * 1000:.0f} ms")
+    return problems
+
+
+def main():
+    report = Report()
+    program = sys.argv[1]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {}
+        for name, data in [("linear", linear()), ("heavy", heavy(40))]:
+            paths[name] = pathlib.Path(folder, name + ".onnx")
+            paths[name].write_bytes(data)
+        with Server(program, paths["linear"]) as server:
+            report.claim("where a body ends is said in one way, or refused", ambiguous(server))
+            report.claim("every answer is counted, those of malformed requests too", counted(server))
+            report.claim("Accept is weighed", accepted(server))
+            report.claim("what is no JSON is named by line and byte", places(server))
+        report.claim("clients that ask nothing leave room for one that does", crowded(program, paths["linear"]))
+        report.claim("SIGTERM waits for no head that has not come", stops_at_once(program, paths["linear"]))
+        report.claim("SIGTERM waits two seconds for a body", bodies_have_a_moment(program, paths["linear"]))
+        report.claim("a second signal ends it now", second_signal(program, paths["heavy"]))
+        report.claim("large bodies hold up no others", large_ones(program, paths["linear"]))
+    report.end()
+
+
+if __name__ == "__main__":
+    main()
