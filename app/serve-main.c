@@ -19,7 +19,7 @@ static void
 reload (const TdServeOptions *o)
 {
   char why[TD_SERVE_WHY];
-  TdServeModel *m = td_serve_model_load (o->model, why);
+  TdServeModel *m = td_serve_record_load (o->model, why);
 
   td_serve_count (m != NULL ? TD_SERVE_RELOADS : TD_SERVE_RELOADS_FAILED);
   if (m != NULL)
@@ -144,7 +144,7 @@ serve (const TdServeOptions *o)
 
   if (!td_serve_signals_begin (o))
     return TD_EXIT_USAGE;
-  m = td_serve_model_load (o->model, why);
+  m = td_serve_record_load (o->model, why);
   if (m != NULL)
     td_serve_model_swap (m);
   else if (*why != '\0')
@@ -180,7 +180,7 @@ run (int argc, char **argv)
       td_finish ();
       return TD_EXIT_USAGE;
     }
-  td_serve_record_ready ();
+  td_serve_record_ready (argc - 1, argv + 1);
   td_config_set (train, 0);
   td_config_set (enable_backprop, 0);
   status = serve (&o);

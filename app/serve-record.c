@@ -58,10 +58,36 @@ td_serve_records (void)
 }
 
 void
-td_serve_record_ready (void)
+td_serve_record_ready (int argc, char **argv)
 {
+  char text[4096] = "tapedeck";
+  size_t used = strlen (text);
+
+  if (!td_serve_records ())
+    return;
+  for (int i = 0; i < argc && used < sizeof text; i++)
+    used += (size_t)snprintf (text + used, sizeof text - used, " %s", argv[i]);
+  td__record_info ("program", "tapedeck serve");
+  td__record_info ("argv", text);
+  td__record_info ("device", "cpu");
+  if (getcwd (text, sizeof text) != NULL)
+    td__record_info ("cwd", text);
+  if (gethostname (text, sizeof text) == 0)
+    td__record_info ("host", text);
+  td__record_pause ();
+}
+
+TdServeModel *
+td_serve_record_load (const char *path, char *why)
+{
+  TdServeModel *m;
+
+  if (td_serve_records ())
+    td__record_resume ();
+  m = td_serve_model_load (path, why);
   if (td_serve_records ())
     td__record_pause ();
+  return m;
 }
 
 /* A word on the tape, the call, and all of it there for a window that has the tape open. */

@@ -28,6 +28,12 @@ td__record_resume (void)
 }
 
 void
+td__record_info (const char *key, const char *value)
+{
+  td__recorder_info (td__recorder, key, value);
+}
+
+void
 td__record_note (const char *text)
 {
   td__recorder_notice (td__recorder, text);

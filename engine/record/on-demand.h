@@ -13,6 +13,8 @@ void td__record_pause (void);
 /** Record again: the next iteration, and what it is given as it is described then.  Before
  * td_finish too, which writes how the run ended. */
 void td__record_resume (void);
+/** Say something about the run: "program", "device" ... */
+void td__record_info (const char *key, const char *value);
 /** Put a word about the iteration that is open on the tape. */
 void td__record_note (const char *text);
 /** The number on the tape of the iteration that was recorded last. */

@@ -329,6 +329,9 @@ def recorded(program, path, folder):
             problems.append(f"the tape lacks them while it grows: {live[:500]}")
         status = server.stop()
         problems += [f"exit {status}"] if status != 0 else []
+    about = json.loads(subprocess.run([program, "info", tape, "--json"], capture_output=True, text=True, check=False).stdout)
+    if about["program"] != "tapedeck serve" or about["device"] != "cpu" or len(about["parameters"]) != 1:
+        problems.append(f"info: {about!r:.400}")
     check = subprocess.run([program, "check", tape], capture_output=True, text=True, check=False)
     if check.returncode != 0:
         problems.append(f"check: {check.stdout} {check.stderr}")

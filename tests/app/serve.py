@@ -17,8 +17,8 @@ import shutil  # noqa: E402
 import subprocess  # noqa: E402
 import threading  # noqa: E402
 from checks import Report  # noqa: E402
-from serve_case import (JSON, NPY, RANDOM, W, Server, centred, halves, linear, npy, npy_arrays,  # noqa: E402
-                        post, table)
+from serve_case import (JSON, NPY, RANDOM, W, Server, biased, centred, coupled, halves, linear, npy,  # noqa: E402
+                        npy_arrays, of_type, post, table, trained)
 
 
 def expect(*pairs):
@@ -106,6 +106,32 @@ def half_floats(server):
     problems += expect(("npy", (status, y.dtype.name, y.tolist()), (200, "float32", [[2 * third, 2]])))
     said = json.loads(server.ask("GET", "/model")[2])["inputs"][0]
     return problems + expect(("/model", (said["dtype"], said["wire"]), ("f16", "f32")))
+
+
+def left_out(program, path):
+    """b has a default, comes behind x, and stops no gathering of those that leave it out."""
+    problems = []
+    x, b = np.float32([[1, 2, 3, 4]]), np.float32([1, 0, 0, 9])
+    with Server(program, path, "--deadline", 200, "--batch", 64) as server:
+        for what, sent, want in [("left out", {"x": x.tolist()}, x + 1), ("alone", x.tolist(), x + 1),
+                                 ("given", {"x": x.tolist(), "b": b.tolist()}, x + b),
+                                 ("given first", {"b": b.tolist(), "x": x.tolist()}, x + b)]:
+            status, said = server.predict(sent)
+            problems += expect((what, status, 200)) or near(what, said["outputs"]["y"], want)
+        for what, body, want in [("npy, left out", npy(x), x + 1), ("npy, given", npy(x, b), x + b)]:
+            status, _, data = server.ask("POST", "/predict", body, NPY)
+            problems += expect((what, status, 200)) or near(what, npy_arrays(data)[0], want)
+        problems += refused("x is none of these", server.predict({"b": b.tolist()}), 400, "input x is missing")
+        problems += refused("a wrong one", server.predict({"x": x.tolist(), "b": [1]}), 400, "input b of shape (4,)")
+        for _ in range(2):
+            sent = [{"x": (x * i).tolist(), **({"b": (b * i).tolist()} if i % 3 == 0 else {})} for i in range(16)]
+            for i, (status, said) in enumerate(at_once(server, sent)):
+                want = x * i + (b * i if i % 3 == 0 else 1)
+                problems += expect((f"request {i}", status, 200)) or near(f"request {i}", said["outputs"]["y"], want)
+        said = json.loads(server.ask("GET", "/model")[2])
+        problems += expect(("gathered", said["gathered"], "yes"),
+                           ("optional", [i.get("optional", False) for i in said["inputs"]], [False, True]))
+    return problems
 
 
 def not_built(program, folder):
@@ -265,7 +291,8 @@ def main():
     program = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
         paths = {}
-        for name, data in [("linear", linear()), ("table", table()), ("centred", centred()), ("halves", halves())]:
+        for name, data in [("linear", linear()), ("table", table()), ("centred", centred()), ("halves", halves()),
+                           ("biased", biased()), ("new", coupled(400)), ("while", coupled(4)), ("trained", trained())]:
             paths[name] = pathlib.Path(folder, name + ".onnx")
             paths[name].write_bytes(data)
         with Server(program, paths["linear"]) as server:
@@ -287,6 +314,9 @@ def main():
         report.claim("a build without it says so in one line, exit 127", not_built(program, folder))
         report.claim("gathered answers are each one's own", gathered(program, paths["linear"]))
         report.claim("rows that depend on each other are not gathered", not_gathered(program, paths["centred"]))
+        report.claim("an input that has a default may be left out", left_out(program, paths["biased"]))
+        report.claim("a gathered answer that differs is found where numbers are new", held(program, paths["new"], 400))
+        report.claim("a gathered answer that differs is found in a while", held(program, paths["while"], 4))
         report.claim("one bad request of a batch spoils no other", spoils_none(program, paths["table"]))
         report.claim("what cannot be served is said in one line, exit 2", wrong_starts(program, folder, paths))
     report.end()
@@ -337,6 +367,37 @@ def not_gathered(program, path):
     return problems
 
 
+def held(program, path, limit):
+    """Rows depend on each other for some numbers alone: found where numbers are beyond those before, at once and
+    with right answers; where they are not, after some calls."""
+    problems = []
+    in_range = limit < 25
+    quiet = [[[5, -5]], [[-5, 5]], [[1, -2]], [[-3, 1]]] * 2
+    loud = quiet[:5] + [[[3, 3]] if in_range else [[200, 3]]] + quiet[5:]
+    with Server(program, path, "--deadline", 200, "--batch", 64) as server:
+        for _ in range(4):
+            for x, (status, said) in zip(quiet, at_once(server, quiet)):
+                problems += expect(("status", status, 200)) or near("quiet", said["outputs"]["y"], x)
+        said = json.loads(server.ask("GET", "/model")[2])
+        tried = server.metric("gathered_tried_total")
+        problems += expect(("gathered", said["gathered"], "yes"), ("tried", said["tried"], tried + 2))
+        if not 2 <= tried <= 24:
+            problems.append(f"{tried} of 32 requests were run alone too")
+        for i in range(40):
+            answers = at_once(server, loud)
+            said = json.loads(server.ask("GET", "/model")[2])
+            if said["gathered"] == "no" or not in_range:
+                for x, (status, y) in zip(loud, answers):
+                    want = x if x in quiet else [[0, 0]]
+                    problems += expect(("status", status, 200)) or near(f"round {i}, {x}", y["outputs"]["y"], want)
+            if said["gathered"] == "no":
+                break
+        problems += expect(("gathered", said["gathered"], "no"), ("why", "alone had another" in said.get("why", ""), True),
+                           ("counted", server.metric("gathered_differed_total"), 1),
+                           ("said", server.said().count("not gathered any more"), 1))
+    return problems[:8]
+
+
 def spoils_none(program, path):
     problems = []
     with Server(program, path, "--deadline", 200, "--batch", 32) as server:
@@ -365,11 +426,18 @@ def wrong_starts(program, folder, paths):
                  ([good, "--port", "70000"], "65535"), ([good, "--batch", "0"], "--batch"), ([good, "--what"], "--what"),
                  ([good, "--port", str(server.port)], "in use"), ([good, "--host", "300.1.1.1"], "300.1.1.1"),
                  ([good, "--record", str(taken)], "exists"), ([good, "--record-slow", "1"], "--record"),
-                 ([good, "--record", "-"], "tape"), ([good, "--record", folder + "/no/t.tdtape"], "no/t.tdtape")]
+                 ([good, "--record", "-"], "tape"), ([good, "--record", folder + "/no/t.tdtape"], "no/t.tdtape: No such"),
+                 ([str(paths["trained"])], "training_mode (export in evaluation mode")]
+        for number, name in [(3, "int8"), (4, "uint16"), (5, "int16"), (8, "text"), (12, "uint32"), (13, "uint64")]:
+            path = pathlib.Path(folder, f"type{number}.onnx")
+            path.write_bytes(of_type(number))
+            cases.append(([str(path)], f"not there: input x of {name}\n"))
         for arguments, word in cases:
             child = subprocess.run([program, "serve", *arguments], capture_output=True, text=True, timeout=60, check=False)
             if child.returncode != 2 or word not in child.stderr or len(child.stderr.splitlines()) > 2 or child.stdout:
                 problems.append(f"{arguments}: exit {child.returncode}: {child.stdout!r} {child.stderr!r}")
+            if "not there" in child.stderr and len(child.stderr.splitlines()) != 1 or "unrecorded" in child.stderr:
+                problems.append(f"{arguments}: one line expected: {child.stderr!r}")
     return problems + expect(("taken", taken.read_bytes(), b"mine"))
 
 

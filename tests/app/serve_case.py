@@ -40,6 +40,32 @@ def table():
                  [("rows", FLOAT, ["n", 3]), ("log", FLOAT, ["n", 2])], [("T", W)])
 
 
+def coupled(limit):
+    """y = x while no row's product of two numbers is above the limit, and 0 in all rows else."""
+    return model([node("ReduceProd", ["x"], ["p"], axes=[1], keepdims=0), node("ReduceMax", ["p"], ["m"], keepdims=0),
+                  node("Greater", ["m", "limit"], ["g"]), node("Where", ["g", "zero", "x"], ["y"])],
+                 [("x", FLOAT, ["n", 2])], [("y", FLOAT, ["n", 2])],
+                 [("limit", np.array(limit, np.float32)), ("zero", np.array(0, np.float32))])
+
+
+def biased():
+    """y (n, 4) = x + b, where b may be left out: it is 1."""
+    return model([node("Add", ["x", "b"], ["y"])], [("x", FLOAT, ["n", 4]), ("b", FLOAT, [4])], [("y", FLOAT, ["n", 4])],
+                 [("b", np.ones(4, np.float32))])
+
+
+def trained():
+    """Batch normalization in training mode."""
+    return model([node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], training_mode=1)],
+                 [("x", FLOAT, ["n", 4])], [("y", FLOAT, ["n", 4])],
+                 [(name, np.ones(4, np.float32)) for name in "sbmv"])
+
+
+def of_type(number):
+    """y = x, of one of ONNX's element types."""
+    return model([node("Identity", ["x"], ["y"])], [("x", number, ["n"])], [("y", number, ["n"])])
+
+
 def halves():
     """y = x + x, of half floats."""
     return model([node("Add", ["x", "x"], ["y"])], [("x", HALF, ["n", 2])], [("y", HALF, ["n", 2])])

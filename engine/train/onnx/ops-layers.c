@@ -660,7 +660,9 @@ training_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
   for (int i = 0; i < g->n_givens && n->n_in > 2 && strcmp (n->type, "Dropout") == 0; i++)
     if (g->givens[i].value == n->in[2] && g->givens[i].tensor.bytes == 1)
       trains |= *(const char *)g->givens[i].tensor.elements != 0;
-  return trains && !g->follows_train ? "training_mode, without the option train," : NULL;
+  return trains && !g->follows_train
+             ? "training_mode (export in evaluation mode; or td_onnx_load with .train = true)"
+             : NULL;
 }
 
 static void
