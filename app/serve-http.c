@@ -2,7 +2,7 @@
  *
  * What is wrong with a request is known early, and said when it has come whole: a client that
  * is still sending may not read, and would find its connection reset.  One that asks first
- * (Expect: 100-continue) is told at once.
+ * (Expect: 100-continue) is told at once, and so is one of which nobody knows where it ends.
  *
  * SPDX-License-Identifier: MIT */
 #define TD_NO_SITES

@@ -39,10 +39,11 @@ static const char help[]
       "  --record TAPE     record requests with the header X-Tapedeck-Record: 1\n"
       "  --record-slow MS  and run what took longer once more, recorded; one in a second\n"
       "\n"
-      "Rows are gathered where the model computes each for itself, which is tried.  SIGHUP "
-      "loads\n"
-      "the file anew, and no request is lost; SIGTERM and SIGINT answer what waits, and end "
-      "it.\n"
+      "Rows are gathered where the model computes each for itself, which is tried, and again "
+      "while\n"
+      "it runs.  SIGHUP loads the file anew, and no request is lost; SIGTERM and SIGINT answer "
+      "what\n"
+      "waits, and end it; a second one runs nothing more.\n"
       "Exit status: 0; 2 wrong usage, or no model, tape or port.";
 
 static const struct

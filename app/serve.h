@@ -1,9 +1,9 @@
 /* `tapedeck serve`: what its files share.
  *
- * Threads: those of libmicrohttpd read requests, check them and write answers; the first thread
- * of the program owns the engine, loads models and runs them; one more waits for signals and
- * looks after clients that are slow.  A request goes from the first to the second through the
- * queue, and back by waking its connection.
+ * Threads: those of libmicrohttpd read requests, check them and write answers, what is large of
+ * that some others; the first thread of the program owns the engine, loads models and runs
+ * them; one more waits for signals and looks after clients that are slow.  A request goes from
+ * the first to the engine's through the queue, and back by waking its connection.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -31,7 +31,9 @@ SEEDS = [
     b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", b"HEAD /model HTTP/1.0\r\n\r\n",
     post("", "Expect: 100-continue\r\n").replace(b"Length: 0", b"Length: 64") + GOOD.encode(),
     b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-    + b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in (GOOD[:9].encode(), GOOD[9:].encode())) + b"0\r\n\r\n"]
+    + b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in (GOOD[:9].encode(), GOOD[9:].encode())) + b"0\r\n\r\n",
+    post('{"inputs": [%s]}' % ",".join(["[1, 2, 3, 4]"] * 6000)),
+    post(GOOD, "Accept: application/x-npy;q=0.5, */*;q=0.1\r\n").replace(b"POST /", b"POST http://x/")]
 
 
 def change(data, rng):
@@ -46,7 +48,8 @@ def change(data, rng):
         elif how == 2:
             data[at:at] = data[at:at + n]
         elif how == 3:
-            data[at:at] = rng.choice([b"\r\n", b"\0", b"-1", b"99999999999", b"[[[[", b"chunked", b": ", b"\x93NUMPY"])
+            data[at:at] = rng.choice([b"\r\n", b"\0", b"-1", b"99999999999", b"[[[[", b"chunked", b": ", b"\x93NUMPY",
+                                      b" :", b"\r\n ", b"\r", b"\r\nContent-Length: 5", b"\r\nHost: y", b";q=0.", b"http://"])
         elif rng.random() < 0.2:
             del data[at:]
     return bytes(data)
