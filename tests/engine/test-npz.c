@@ -183,6 +183,32 @@ npz__survives_every_cut_and_every_changed_byte (void **state)
     }
 }
 
+/* What is no npy file in a zip file is no array; without any, it is said what it may be. */
+static void
+npz__says_what_a_zip_file_without_arrays_is (void **state)
+{
+  static const struct
+  {
+    const char *name, *words;
+  } files[]
+      = { { "pytorch.npz", ": a PyTorch pickle: save the state_dict as safetensors or npz" },
+          { "../snapshot/small-2.pickle", ": a PyTorch pickle: save the state_dict" } };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    {
+      assert_int_equal (td_load_npz (numpys_file (files[i].name), model), TD_ERR_IO);
+      assert_contains (td_error ()->message, files[i].words);
+      td_error_clear ();
+      td_dataset_free (td_npz_open (numpys_file (files[i].name), NULL, NULL));
+      assert_contains (td_error ()->message, files[i].words);
+      td_error_clear ();
+    }
+  assert_untouched ();
+  assert_int_equal (td_load_npz (numpys_file ("mixed.npz"), model), TD_OK);
+  assert_weights (weights, biases, 42);
+}
+
 /* A build without zlib says so, and reads and writes the rest. */
 static void
 npz__says_what_it_cannot_unpack (void **state)
@@ -269,6 +295,7 @@ main (void)
     td_npz_test (npz__reads_what_numpy_wrote_stored_and_deflated),
     td_npz_test (npz__names_file_and_key_of_what_does_not_fit),
     td_npz_test (npz__survives_every_cut_and_every_changed_byte),
+    td_npz_test (npz__says_what_a_zip_file_without_arrays_is),
     td_npz_test (npz__says_what_it_cannot_unpack),
     td_npz_test (npz__gives_waiting_parameters_their_shape),
     td_npz_test (npz__replaces_a_file_whole_or_not_at_all),

@@ -38,7 +38,7 @@ take (Npz *npz, const char *key, bool named)
   char text[200];
 
   if (!npz->source->has (npz->source, key))
-    return fail_npz (npz, key, "there is no such array in the file");
+    return fail_npz (npz, key, td__no_such_array);
   if (npz->n == TD_MAX_FIELDS)
     return fail_npz (npz, key, "one array more than an example can have fields");
   memset (&value, 0, sizeof value);
@@ -92,7 +92,7 @@ td_npz_open_at (const char *path, const char *x_key, const char *t_key, const Td
                              : "a key of labels, but none of what they label");
       return td__dataset_inert ();
     }
-  npz.source = td__npz_source (path, &why);
+  npz.source = td__archive_open (path, TD_FILE_NPZ, &why);
   if (npz.source == NULL)
     {
       td__fail (TD_ERR_IO, "td_npz_open", site, "%.400s: %s", path, why);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 bool
 td__archive_add (TdArchive *archive, const char *key, const TdRecord *value, const char **why)
@@ -77,9 +78,36 @@ td__archive_write (const TdArchive *archive, const char *path, TdFileFormat form
   return true;
 }
 
+const char td__no_such_array[] = "there is no such array in the file";
+const char td__pytorch_pickle[] = "a PyTorch pickle: save the state_dict as safetensors or npz";
+
+/* Is it what torch.save wrote before it wrote zip files: pickles, from protocol 2 on? */
+static bool
+is_pickle (const char *path)
+{
+  unsigned char head[2] = { 0 };
+  struct stat st;
+  FILE *file;
+  bool pickle;
+
+  if (stat (path, &st) != 0 || !S_ISREG (st.st_mode)) /* a pipe would have to be waited for */
+    return false;
+  file = fopen (path, "rb");
+  if (file == NULL)
+    return false;
+  pickle = fread (head, 1, sizeof head, file) == sizeof head && head[0] == 0x80 && head[1] >= 2
+           && head[1] <= 5;
+  fclose (file);
+  return pickle;
+}
+
 TdArchiveSource *
 td__archive_open (const char *path, TdFileFormat format, const char **why)
 {
-  return format == TD_FILE_NPZ ? td__npz_source (path, why)
-                               : td__safetensors_source (path, why);
+  TdArchiveSource *source
+      = format == TD_FILE_NPZ ? td__npz_source (path, why) : td__safetensors_source (path, why);
+
+  if (source == NULL && is_pickle (path))
+    *why = td__pytorch_pickle;
+  return source;
 }

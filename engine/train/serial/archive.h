@@ -36,6 +36,9 @@ struct TdArchiveSource
   void (*close) (TdArchiveSource *source);
 };
 
+/** What is wrong, where several say it. */
+extern const char td__no_such_array[], td__pytorch_pickle[];
+
 /** Open a file.  NULL: *why. */
 TdArchiveSource *td__archive_open (const char *path, TdFileFormat format, const char **why);
 TdArchiveSource *td__npz_source (const char *path, const char **why);

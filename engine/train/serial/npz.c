@@ -74,7 +74,18 @@ typedef struct
 {
   TdArchiveSource source;
   TdZip *zip;
+  const TdZipMember **arrays; /* of its members those that are npy files */
+  int n_arrays;
 } NpzSource;
+
+/* The bytes of a member's name in front of .npy; 0: it is no array, as a folder is none. */
+static size_t
+key_bytes (const TdZipMember *m)
+{
+  const size_t n = strlen (m->name), ending = sizeof ".npy" - 1;
+
+  return n > ending && strcmp (m->name + n - ending, ".npy") == 0 ? n - ending : 0;
+}
 
 static const TdZipMember *
 find (const TdArchiveSource *source, const char *key)
@@ -136,9 +147,14 @@ static bool
 npz_read (const TdArchiveSource *source, const char *key, TdRecord *value, const char **why)
 {
   const TdZipMember *m = find (source, key);
-  void *data = td__zip_read (((const NpzSource *)source)->zip, m, why);
-  bool ok = data != NULL && take_member (data, m->bytes, value, why);
+  void *data;
+  bool ok;
 
+  *why = td__no_such_array;
+  if (m == NULL)
+    return false;
+  data = td__zip_read (((const NpzSource *)source)->zip, m, why);
+  ok = data != NULL && take_member (data, m->bytes, value, why);
   free (data);
   return ok;
 }
@@ -146,15 +162,11 @@ npz_read (const TdArchiveSource *source, const char *key, TdRecord *value, const
 static bool
 npz_key (const TdArchiveSource *source, int i, char *room, size_t size)
 {
-  const TdZip *zip = ((const NpzSource *)source)->zip;
-  size_t n;
+  const NpzSource *s = (const NpzSource *)source;
 
-  if (i >= zip->n_members)
+  if (i >= s->n_arrays)
     return false;
-  n = strlen (zip->members[i].name);
-  if (n > 4 && strcmp (zip->members[i].name + n - 4, ".npy") == 0)
-    n -= 4;
-  snprintf (room, size, "%.*s", (int)n, zip->members[i].name);
+  snprintf (room, size, "%.*s", (int)key_bytes (s->arrays[i]), s->arrays[i]->name);
   return true;
 }
 
@@ -162,20 +174,40 @@ static void
 npz_close (TdArchiveSource *source)
 {
   td__zip_close (((NpzSource *)source)->zip);
+  free (((NpzSource *)source)->arrays);
   free (source);
+}
+
+/* What a model without parameters is saved to has no member at all. */
+static bool
+take_arrays (NpzSource *s, const char **why)
+{
+  const TdZip *zip = s->zip;
+  bool pickle = false;
+
+  s->arrays = td__xcalloc ((size_t)zip->n_members + 1, sizeof *s->arrays);
+  for (int i = 0; i < zip->n_members; i++)
+    {
+      const char *name = zip->members[i].name, *slash = strrchr (name, '/');
+
+      if (key_bytes (&zip->members[i]) > 0)
+        s->arrays[s->n_arrays++] = &zip->members[i];
+      pickle = pickle || strcmp (slash != NULL ? slash + 1 : name, "data.pkl") == 0;
+    }
+  *why = pickle ? td__pytorch_pickle : "a zip file without arrays: no npy file is in it";
+  return s->n_arrays > 0 || zip->n_members == 0;
 }
 
 TdArchiveSource *
 td__npz_source (const char *path, const char **why)
 {
   static const TdArchiveSource class = { npz_has, npz_read, npz_key, npz_close };
-  TdZip *zip = td__zip_open (path, why);
-  NpzSource *s;
+  NpzSource *s = td__xcalloc (1, sizeof *s);
 
-  if (zip == NULL)
-    return NULL;
-  s = td__xcalloc (1, sizeof *s);
   s->source = class;
-  s->zip = zip;
-  return &s->source;
+  s->zip = td__zip_open (path, why);
+  if (s->zip != NULL && take_arrays (s, why))
+    return &s->source;
+  npz_close (&s->source);
+  return NULL;
 }

@@ -265,7 +265,7 @@ td__serializer_read (TdSerializer *s, const char *key, TdRecord *value)
   if (!s->source->has (s->source, at))
     {
       if (s->rule == NULL || !s->rule->lenient)
-        td__serializer_fail (s, TD_ERR_IO, key, "there is no such array in the file");
+        td__serializer_fail (s, TD_ERR_IO, key, td__no_such_array);
       return false;
     }
   s->n_found++;

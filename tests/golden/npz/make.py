@@ -2,6 +2,9 @@
 
 SPDX-License-Identifier: MIT
 """
+import pickle
+import zipfile
+
 import numpy as np
 
 arrays = {
@@ -33,3 +36,13 @@ head += b' ' * (-len(head) % 8)
 with open('stored.safetensors', 'wb') as f:
     f.write(len(head).to_bytes(8, 'little') + head + arrays['n'].tobytes() + arrays['l1/W'].tobytes()
             + arrays['l1/b'].tobytes())
+# members as torch.save calls them, and an archive of arrays with others beside them
+with zipfile.ZipFile('pytorch.npz', 'w') as z:
+    z.writestr('x/data.pkl', pickle.dumps({'l1.weight': 0}, protocol=2))
+    z.writestr('x/data/0', arrays['l1/W'].tobytes())
+    z.writestr('x/version', b'3\n')
+np.savez('mixed.npz', **arrays)
+with zipfile.ZipFile('mixed.npz', 'a') as z:
+    z.writestr('l1/', b'')
+    z.writestr('README.txt', b'by hand')
+    z.writestr('.npy', b'nothing')
