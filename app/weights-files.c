@@ -28,6 +28,7 @@ begin (TdWeightsFile *file, const char *path)
 {
   *file = (TdWeightsFile){ .path = path,
                            .names = g_ptr_array_new_with_free_func (g_free),
+                           .reasons = g_ptr_array_new_with_free_func (g_free),
                            .arrays = g_array_new (FALSE, TRUE, sizeof (TdWeightsArray)) };
 }
 
@@ -61,14 +62,19 @@ open_archive (const char *path, const char **why)
 
 /* What there is of an array but its elements; what is none waits for its shape. */
 static TdWeightsArray
-look_at (const TdArchiveSource *source, const char *name)
+look_at (TdWeightsFile *file, const char *name)
 {
+  const TdArchiveSource *source = file->source;
   TdWeightsArray array = { .ndim = TD_WEIGHTS_UNKNOWN, .dtype = TD__N_DTYPES };
   TdRecord value = { 0 };
   const char *why;
 
   if (!source->read (source, name, &value, &why))
-    return array;
+    {
+      g_ptr_array_add (file->reasons, g_strdup (why));
+      array.unread = g_ptr_array_index (file->reasons, file->reasons->len - 1);
+      return array;
+    }
   if (value.kind == TD_RECORD_ARRAY)
     {
       array.dtype = value.dtype;
@@ -76,6 +82,8 @@ look_at (const TdArchiveSource *source, const char *name)
       for (int d = 0; d < value.shape.ndim; d++)
         array.dims[d] = value.shape.dim[d];
     }
+  else if (value.kind == TD_RECORD_TEXT)
+    array.unread = "it is a text";
   free (value.data);
   return array;
 }
@@ -94,7 +102,7 @@ td_weights_file_open (TdWeightsFile *file, const char *path, GError **error)
     {
       if (strlen (name) == sizeof name - 1)
         return fail (error, file, "it has a name of more than 4094 bytes");
-      add (file, g_strdup (name), look_at (file->source, name));
+      add (file, g_strdup (name), look_at (file, name));
     }
   return file->arrays->len > 0 || fail (error, file, "it has no arrays");
 }
@@ -154,6 +162,7 @@ td_weights_file_clear (TdWeightsFile *file)
   if (file->source != NULL)
     file->source->close (file->source);
   g_clear_pointer (&file->names, g_ptr_array_unref);
+  g_clear_pointer (&file->reasons, g_ptr_array_unref);
   g_clear_pointer (&file->arrays, g_array_unref);
 }
 

@@ -12,7 +12,8 @@ typedef struct
   const char *path;
   TdArchiveSource *source; /**< NULL: a tape */
   GPtrArray *names;
-  GArray *arrays; /**< TdWeightsArray */
+  GPtrArray *reasons; /**< why some of the arrays are not read */
+  GArray *arrays;     /**< TdWeightsArray */
 } TdWeightsFile;
 
 /** Read names and shapes.  *Owner*: the caller, td_weights_file_clear, also after an error.

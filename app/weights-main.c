@@ -32,9 +32,8 @@ static const char help[]
       "nothing is written.  --by-order lets the order decide between layers of one size.\n"
       "--table reads answers: the table as it was printed, edited, or some lines of it, or "
       "the\n"
-      "table of layers that tapedeck diff writes.  OURS - leaves ours as it is, OURS zeros "
-      "fills\n"
-      "it, and - THEIRS leaves theirs out.\n"
+      "table of layers that tapedeck diff writes; blocks of layers may stand there as well.\n"
+      "OURS - leaves ours as it is, OURS zeros fills it, and - THEIRS leaves theirs out.\n"
       "\n"
       "Exit status: 0 done, 1 questions are open, 2 trouble.";
 

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "weights-files.h"
 
+#include "dtype.h"
 #include "train/serial/npy.h"
 
 #include <stdlib.h>
@@ -76,6 +77,30 @@ interleave (TdRecord *v)
   return replace (v, out, v->bytes);
 }
 
+/* What cannot be taken over, as it is there. */
+static char *
+misfit_text (const TdRecord *v, int64_t at, TdDtype dtype, const char *name)
+{
+  const TdNpy one = { .dtype = v->dtype, .shape = { 0, { 0 } } };
+  const char *element = (const char *)v->data + (size_t)at * td_dtype_bytes (v->dtype);
+  g_autofree char *number = NULL;
+  double real;
+  int64_t whole;
+
+  if (v->dtype < TD_I32) /* the floats come first */
+    {
+      td__npy_convert (&one, element, TD_F64, &real);
+      number = g_strdup_printf ("%.9g", real);
+    }
+  else
+    {
+      td__npy_convert (&one, element, TD_I64, &whole);
+      number = g_strdup_printf ("%" G_GINT64_FORMAT, whole);
+    }
+  return g_strdup_printf ("element %" G_GINT64_FORMAT " of %s is %s, which %s does not hold",
+                          at, name, number, td__dtype_short_names[dtype]);
+}
+
 /* Elements of another type: widened exactly or rounded, but never another number. */
 static gboolean
 convert (TdRecord *v, TdDtype dtype, const char *name, char **why)
@@ -90,8 +115,7 @@ convert (TdRecord *v, TdDtype dtype, const char *name, char **why)
     return TRUE;
   if (td__npy_misfit (v->dtype, v->data, n, dtype, &at))
     {
-      *why = g_strdup_printf (
-          "element %" G_GINT64_FORMAT " of %s is no number of its type here", at, name);
+      *why = misfit_text (v, at, dtype, name);
       return FALSE;
     }
   out = malloc (bytes + 1);

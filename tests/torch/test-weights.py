@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 sys.dont_write_bytecode = True
 import claims  # noqa: E402  # pylint: disable=wrong-import-position
@@ -195,12 +196,90 @@ def transposed(folder):
               for key, value in state.items()}
     path = b.save(turned)
     asked = b.refused(path)
-    assert len(asked) == 3 and sum("proj/W" in line for line in asked) == 2 \
+    assert len(asked) == 5 and sum("proj/W" in line for line in asked) == 2 \
         and sum("wpe/W" in line for line in asked) == 1, asked
+    # The few that are not are a question as well: a layer may be another one's.
+    assert sum("others need to be transposed, and it does not" in line for line in asked) == 2, asked
     text = b.equal(path, "--table", b.write_table(
-        "wpe/W wpe.weight", *(f"layers/{i}/attention/proj/W layers.{i}.attention.proj.weight transpose"
+        "wte wte", "head head", "wpe/W wpe.weight", *(f"layers/{i}/attention/proj/W layers.{i}.attention.proj.weight transpose"
                               for i in range(2))))
     assert "transpose rows=32:64" in text, text
+
+
+def ask(folder, ours, theirs, *more):
+    """The lines of what is asked of arrays of these shapes, and all of the table."""
+    files = {}
+    for side, shapes in (("ours", ours), ("theirs", theirs)):
+        files[side] = f"{folder}/shapes-{side}.npz"
+        numpy.savez(files[side], **{key: numpy.arange(numpy.prod(shape), dtype="f").reshape(shape) + len(key)
+                                    for key, shape in shapes.items()})
+    result = subprocess.run([tapedeck, "weights", files["theirs"], "--into", files["ours"], "--dry-run", *more],
+                            capture_output=True, text=True)
+    asked = [line for line in result.stdout.splitlines() if line.startswith("?")]
+    assert result.returncode == (1 if asked else 0), (result.returncode, result.stderr)
+    return asked, result.stdout
+
+
+def mixed(folder):
+    """Some layers transposed and others not is no pairing to be trusted, by numbers or by names."""
+    ours = {"l1/W": (16, 8), "l2/W": (16, 8), "l3/W": (8, 16)}
+    asked, text = ask(folder, ours, {"w1.weight": (16, 8), "w2.weight": (8, 16), "w3.weight": (16, 8)})
+    assert len(asked) == 3 and all("paired wrongly" in line for line in asked), text
+    for turned in (False, True):  # one way round is one program's way
+        theirs = {key.replace("l", "w").replace("/W", ".weight"): shape[::-1] if turned else shape
+                  for key, shape in ours.items()}
+        asked, text = ask(folder, ours, theirs)
+        assert not asked and text.count("transpose") == 3 * turned, text
+    asked, text = ask(folder, {"fc1/W": (8, 4), "fc2/W": (5, 8), "fc3/W": (3, 5)},
+                      {"fc1.weight": (4, 8), "fc2.weight": (5, 8), "fc3.weight": (3, 5)})
+    assert len(asked) == 1 and "fc1/W" in asked[0] and "others do not" in asked[0], text
+
+
+def fused(folder):
+    """Rows of queries, keys and values lie as their name says, or it is a question."""
+    ours = {f"attn/{name}/W": (8, 8) for name in ("query", "key", "value")}
+    for name, known in (("qkv", True), ("c_attn", True), ("query_key_value", False), ("dense", False)):
+        asked, text = ask(folder, ours, {f"attn.{name}.weight": (24, 8)})
+        assert len(asked) == (0 if known else 3) and "rows=8:16" in text, text
+        assert known or all("head by head" in line for line in asked), text
+
+
+def blocks(folder):
+    """Blocks of the same content are each other, whatever they are called; else a table may say so."""
+    def side(first, blocks, weight, extra):
+        shapes = {f"{first}{weight}": (8, 3, 3, 3)}
+        for name, wide in blocks:
+            for k in (1, 2):
+                shapes[f"{name}conv{k}{weight}"] = (wide, 8, 3, 3)
+                shapes[f"{name}bn{k}{'/gamma' if weight == '/W' else '.weight'}"] = (wide,)
+            if name in extra:
+                shapes[extra[name]] = (wide, 8, 1, 1)
+        return shapes
+
+    ours = side("stem", (("a0/", 8), ("a1/", 8), ("b0/", 16), ("b1/", 16)), "/W", {"b0/": "b0/short/W"})
+    theirs = side("conv1", (("layer1.0.", 8), ("layer1.1.", 8), ("layer2.0.", 16), ("layer2.1.", 16)), ".weight",
+                  {"layer2.0.": "layer2.0.downsample.0.weight"})
+    asked, text = ask(folder, ours, theirs)
+    assert not asked and text.count("by name, in blocks") == 16, text
+    for line in text.splitlines():
+        words = line.split()
+        assert words[0].split("/")[0] == {"conv1": "stem", "layer1": "a", "layer2": "b"}[words[1].split(".")[0]] \
+            + (words[1].split(".")[1] if "layer" in words[1] else ""), line
+        assert "conv" not in words[0] or words[0].split("/")[1] == words[1].split(".")[2], line
+    # Two stages of one size: only a table says which is which.
+    ours, theirs = ({key: (8,) + shape[1:] for key, shape in side.items()} for side in (ours, theirs))
+    asked, text = ask(folder, ours, theirs)
+    assert asked, text
+    table = f"{folder}/blocks.table"
+    for lines, count in (("a0 layer2.0\na1 layer2.1\nb0 layer1.0\nb1 layer1.1", 0), ("a0 -\n- layer2.0", 1)):
+        with open(table, "w", encoding="utf-8") as file:
+            file.write(lines)
+        asked, text = ask(folder, ours, theirs, "--table", table)
+        if count == 0:
+            assert "a1/bn2/gamma" in text and [line.split()[1] for line in text.splitlines()
+                                               if "a1/bn2/gamma" in line] == ["layer2.1.bn2.weight"], text
+        else:
+            assert not any("a0/" in line for line in asked) and text.count("by the table") == 9, text
 
 
 def tied(folder):
@@ -284,8 +363,8 @@ def wrong(folder):
     state = b.net.state_dict()
     if os.path.exists(b.out):
         os.remove(b.out)
-    for line, words in (("fc/W", "got 1 words"), ("fc/W fc.nothing", "FROM has no array fc.nothing"),
-                        ("nothing fc.weight", "the model has no array or layer nothing"),
+    for line, words in (("fc/W", "got 1 word\n"), ("fc/W fc.nothing", "FROM has no array fc.nothing"),
+                        ("nothing fc.weight", "the model has no array, layer or block nothing"),
                         ("fc/W fc.weight turn", "turn is no step"), ("fc/W layer.weight_ih_l0", "(5, 16) expected"),
                         ("fc/W fc.weight rows=3:2", "rows=FIRST:END"),
                         ("fc/W fc.weight rows=0:9", "has no rows 0 to 9"),
@@ -301,7 +380,30 @@ def wrong(folder):
     assert "zeros" in b.refused(b.save(missing))[0]
     huge = dict(state, **{"fc.weight": state["fc.weight"].double() * 1e300})
     error = run(b.save(huge), "--into", b.ours, "-o", b.out, status=2).stderr
-    assert "fc/W is no number of its type here" in error and not os.path.exists(b.out), error
+    assert "of fc/W is " in error and "e+2" in error and ", which f32 does not hold" in error, error
+    assert not os.path.exists(b.out)
+    # A type that is not known here is not a shape that is waited for; nor is what is none in an npz.
+    floats8 = f"{folder}/floats8.safetensors"
+    text = json.dumps({"fc.weight": {"dtype": "F8_E4M3", "shape": [5, 16], "data_offsets": [0, 80]}}).encode()
+    with open(floats8, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + bytes(80))
+    asked = b.refused(floats8)
+    assert "of unread; fc.weight cannot be read: its element type has no counterpart here" in asked[-2], asked
+    broken = f"{folder}/broken.npz"
+    with zipfile.ZipFile(broken, "w") as z:
+        z.writestr("fc.weight.npy", b"no npy at all")
+        z.writestr("fc.bias.npy", b"")
+    asked = b.refused(broken)
+    assert sum("cannot be read: " in line for line in asked) == 2, asked
+    # What is in no layer has a name in what is said of it.
+    asked, text = ask(folder, {"pos/W": (16, 16)}, {"pos_embed": (1, 16, 16)})
+    assert "the outermost layer has nothing of that name" in asked[0], text
+    # A PyTorch pickle is a zip file without arrays, or no zip file at all.
+    for zipped in (True, False):
+        pickle = f"{folder}/state{zipped}.pt"
+        torch.save(state, pickle, _use_new_zipfile_serialization=zipped)
+        error = run(pickle, "--into", b.ours, "-o", b.out, status=2).stderr
+        assert "a PyTorch pickle: save the state_dict as safetensors or npz" in error, error
     for bad in (path[:-4] + ".cut", "/nowhere", "/dev/null"):
         if bad.endswith("cut"):
             with open(path, "rb") as whole, open(bad, "wb") as cut:
@@ -326,7 +428,7 @@ def names(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for check in (resnet, gpt, three, transposed, tied, lstm, n_step, deconvolution, tape, wrong, names):
+        for check in (resnet, gpt, three, transposed, mixed, fused, blocks, tied, lstm, n_step, deconvolution, tape, wrong, names):
             claim(check.__name__ + (": " + check.__doc__.split("\n")[0] if check.__doc__ else ""), check, folder)
     claims.end()
 

@@ -1,7 +1,8 @@
 /*
- * Which layer is which: by names, but for what all of a side have in front; then by numbers,
- * where one family of layers (h.0.ln, h.1.ln ...) can only be one other; and what is left by
- * its order, as a question, or because that was asked for.
+ * Which layer is which: by names, but for what all of a side have in front; then, first in
+ * blocks that are known to be each other (td-weights-blocks.c), by numbers, where one family of
+ * layers (h.0.ln, h.1.ln ...) can only be one other; and what is left by its order, as a
+ * question, or because that was asked for.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,14 +17,16 @@ enum
   MOST_FRONT = 3 /* parts of paths that all of a side may have in front */
 };
 
-static gboolean
-is_free (const TdWeights *self, guint whose, guint i)
+gboolean
+td__weights_is_free (const TdWeights *self, guint whose, guint i)
 {
-  return td__weights_unit (self, whose, i)->partner < 0;
+  const TdWeightsUnit *unit = td__weights_unit (self, whose, i);
+
+  return unit->partner < 0 && unit->block == self->block;
 }
 
-static void
-pair (TdWeights *self, guint ours, guint theirs, const char *how)
+void
+td__weights_pair (TdWeights *self, guint ours, guint theirs, const char *how)
 {
   TdWeightsUnit *a = td__weights_unit (self, TD_OURS, ours),
                 *b = td__weights_unit (self, TD_THEIRS, theirs);
@@ -98,8 +101,9 @@ match_names (TdWeights *self, guint front_ours, guint front_theirs, gboolean cou
       if (found == 0 || unit->gates != td__weights_unit (self, TD_THEIRS, found - 1)->gates)
         continue;
       n++;
-      if (!count_only && is_free (self, TD_OURS, i) && is_free (self, TD_THEIRS, found - 1))
-        pair (self, i, found - 1, "by name");
+      if (!count_only && td__weights_is_free (self, TD_OURS, i)
+          && td__weights_is_free (self, TD_THEIRS, found - 1))
+        td__weights_pair (self, i, found - 1, "by name");
     }
   return n;
 }
@@ -141,7 +145,7 @@ beside (const TdWeights *self, guint whose, const char *path, char letter)
       const char *other = td__weights_unit (self, whose, i)->path;
 
       if (strncmp (other, path, around) == 0 && !strchr (other + around, '.')
-          && td__weights_qkv (other) == letter && is_free (self, whose, i))
+          && td__weights_qkv (other) == letter && td__weights_is_free (self, whose, i))
         {
           if (found >= 0)
             return -1;
@@ -172,7 +176,7 @@ find_three (const TdWeights *self, guint whose, guint q, guint *three)
 {
   const char *path = td__weights_unit (self, whose, q)->path;
 
-  if (td__weights_qkv (path) != 'q' || !is_free (self, whose, q))
+  if (td__weights_qkv (path) != 'q' || !td__weights_is_free (self, whose, q))
     return FALSE;
   for (guint i = 0; i < 3; i++)
     {
@@ -195,7 +199,7 @@ find_fused (const TdWeights *self, guint whose, gint64 size, GArray *fused)
     {
       gint64 rows, columns;
 
-      if (is_free (self, whose, i) && weight_sizes (self, whose, i, &rows, &columns)
+      if (td__weights_is_free (self, whose, i) && weight_sizes (self, whose, i, &rows, &columns)
           && ((rows == 3 * size && columns == size) || (rows == size && columns == 3 * size)))
         g_array_append_val (fused, i);
     }
@@ -341,7 +345,7 @@ find_families (const TdWeights *self, guint whose)
       g_autofree char *name = without_numbers (unit->path);
       Family *family = g_hash_table_lookup (by_name, name);
 
-      if (!is_free (self, whose, i) || unit->token == 0)
+      if (!td__weights_is_free (self, whose, i) || unit->token == 0)
         continue;
       if (!family)
         {
@@ -367,7 +371,8 @@ is_common (const TdWeights *self, guint whose, guint i)
   guint n = 0;
 
   for (guint k = 0; k < self->units[whose]->len; k++)
-    n += is_free (self, whose, k) && td__weights_unit (self, whose, k)->token == unit->token;
+    n += td__weights_is_free (self, whose, k)
+         && td__weights_unit (self, whose, k)->token == unit->token;
   return n > 1;
 }
 
@@ -409,8 +414,9 @@ match_families (TdWeights *self, GPtrArray *ours, GPtrArray *theirs, gboolean by
         continue;
       a->taken = b->taken = TRUE;
       for (guint k = 0; k < a->units->len; k++)
-        pair (self, g_array_index (a->units, guint, k), g_array_index (b->units, guint, k),
-              a->units->len > 1 ? "by numbers and sizes" : "by sizes");
+        td__weights_pair (self, g_array_index (a->units, guint, k),
+                          g_array_index (b->units, guint, k),
+                          a->units->len > 1 ? "by numbers and sizes" : "by sizes");
     }
 }
 
@@ -434,7 +440,7 @@ find_free (const TdWeights *self, guint whose, GArray *units, GArray *tokens)
       const TdWeightsUnit *unit = td__weights_unit (self, whose, i);
       const guint64 token = unit->token ^ unit->gates;
 
-      if (!is_free (self, whose, i) || unit->token == 0)
+      if (!td__weights_is_free (self, whose, i) || unit->token == 0)
         continue;
       g_array_append_val (units, i);
       g_array_append_val (tokens, token);
@@ -475,9 +481,20 @@ match_by_order (TdWeights *self)
       {
         const guint i = g_array_index (ours, guint, k);
 
-        pair (self, i, g_array_index (theirs, guint, (guint)partner[k]), "by order and sizes");
+        td__weights_pair (self, i, g_array_index (theirs, guint, (guint)partner[k]),
+                          "by order and sizes");
         td__weights_unit (self, TD_OURS, i)->question = g_strdup (doubt);
       }
+}
+
+/* What names do not say, of the block at hand. */
+static void
+match_unnamed (TdWeights *self)
+{
+  match_qkv (self, TD_OURS);
+  match_qkv (self, TD_THEIRS);
+  match_by_numbers (self);
+  match_by_order (self);
 }
 
 void
@@ -486,8 +503,11 @@ td__weights_match (TdWeights *self)
   if (self->units[TD_OURS]->len == 0 || self->units[TD_THEIRS]->len == 0)
     return;
   match_by_name (self);
-  match_qkv (self, TD_OURS);
-  match_qkv (self, TD_THEIRS);
-  match_by_numbers (self);
-  match_by_order (self);
+  td__weights_find_blocks (self);
+  for (self->block = self->n_blocks; self->block > 0; self->block--)
+    {
+      td__weights_match_in_block (self);
+      match_unnamed (self);
+    }
+  match_unnamed (self); /* what is in none */
 }

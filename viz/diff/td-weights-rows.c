@@ -62,8 +62,10 @@ static gboolean
 take_source (const TdWeightsArray *a, const TdWeightsRow *row, gint64 *dims, char **why)
 {
   memcpy (dims, a->dims, sizeof a->dims);
-  if (a->ndim < 0)
-    *why = g_strdup_printf ("%s is of a type that is not read", a->name);
+  if (a->unread)
+    *why = g_strdup_printf ("%s cannot be read: %s", a->name, a->unread);
+  else if (a->ndim < 0)
+    *why = g_strdup_printf ("%s is None: it waited for its shape there, too", a->name);
   else if (row->transpose && a->ndim != 2)
     *why = g_strdup_printf ("%s has not two axes to be transposed", a->name);
   else if (row->transpose)
@@ -145,8 +147,8 @@ equal_but_ones (const gint64 *a, gint n_a, const gint64 *b, gint n_b)
     }
 }
 
-static void
-doubt (TdWeightsRow *row, char *text)
+void
+td__weights_doubt (TdWeightsRow *row, char *text)
 {
   if (row->question)
     g_free (text);
@@ -166,18 +168,20 @@ td__weights_check (const TdWeights *self, TdWeightsRow *row)
     return;
   ours = get_array (self, TD_OURS, row->ours);
   ndim = td_weights_shape (self, row, dims, &why);
-  if (ndim < 0)
+  if (ours->unread && ndim >= 0)
+    why = g_strdup_printf ("%s cannot be read: %s", ours->name, ours->unread);
+  if (why)
     {
-      doubt (row, why);
+      td__weights_doubt (row, why);
       return;
     }
   if (row->gates && (ndim < 1 || dims[0] % 4 != 0))
-    doubt (row, g_strdup ("rows of four gates expected"));
+    td__weights_doubt (row, g_strdup ("rows of four gates expected"));
   if (ours->ndim < 0
       || (row->reshape ? equal_but_ones : equal_shapes) (ours->dims, ours->ndim, dims, ndim))
     return;
   g_autofree char *a = shape_text (ours->dims, ours->ndim), *b = shape_text (dims, ndim);
-  doubt (row, g_strdup_printf ("%s expected, got %s", a, b));
+  td__weights_doubt (row, g_strdup_printf ("%s expected, got %s", a, b));
 }
 
 /* The steps that the shapes ask for. */
@@ -223,10 +227,12 @@ settle_missing (TdWeights *self, guint ours, const char *leaf, const TdWeightsUn
            && (g_str_equal (leaf, "b") || g_str_equal (leaf, "beta")))
     {
       row.zeros = TRUE;
-      doubt (&row, g_strdup_printf ("%s has no bias", other->path));
+      td__weights_doubt (&row,
+                         g_strdup_printf ("%s has no bias", td__weights_unit_said (other)));
     }
   else
-    doubt (&row, g_strdup_printf ("%s has nothing of that name", other->path));
+    td__weights_doubt (
+        &row, g_strdup_printf ("%s has nothing of that name", td__weights_unit_said (other)));
   td__weights_settle (self, &row);
 }
 
@@ -315,7 +321,8 @@ settle_cell (TdWeights *self, const TdWeightsUnit *a, const TdWeightsUnit *b)
       row = row_of (part->array, other, a);
       row.zeros = !other && bias;
       if (!other && !bias)
-        doubt (&row, g_strdup_printf ("%s has nothing of that name", b->path));
+        td__weights_doubt (
+            &row, g_strdup_printf ("%s has nothing of that name", td__weights_unit_said (b)));
       if (a->gates > 1)
         {
           row.first = (gint64)(j % a->gates) * ours->dims[0];
@@ -341,6 +348,31 @@ td__weights_settle_pair (TdWeights *self, guint ours, guint theirs)
 }
 
 /* ---- queries, keys and values ---- */
+
+/* Queries, keys and values, one block of rows behind the other: so these names are used. */
+static gboolean
+are_blocks (const TdWeightsUnit *fused)
+{
+  static const char *const names[]
+      = { "qkv", "in_proj", "c_attn", "Wqkv", "to_qkv", "qkv_proj", "attn_qkv", "in_proj_qkv" };
+  const char *dot = strrchr (fused->path, '.'), *last = dot ? dot + 1 : fused->path;
+
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    if (g_ascii_strcasecmp (last, names[i]) == 0)
+      return TRUE;
+  return FALSE;
+}
+
+/* Nothing in the numbers tells one from the other. */
+static void
+doubt_blocks (TdWeightsRow *row, const TdWeightsUnit *fused)
+{
+  if (!are_blocks (fused))
+    td__weights_doubt (row,
+                       g_strdup_printf ("%s may have its rows head by head, as in GPT-NeoX, "
+                                        "BLOOM and Falcon, or in three blocks",
+                                        td__weights_unit_said (fused)));
+}
 
 /* Three of ours: rows of one. */
 static void
@@ -373,6 +405,7 @@ settle_split (TdWeights *self, guint fused, const guint *three)
               = get_array (self, TD_THEIRS, (gint)other->array)->ndim == 2
                 && get_array (self, TD_THEIRS, (gint)other->array)->dims[0] == ours->dims[0];
           td__weights_check (self, &row);
+          doubt_blocks (&row, b);
           td__weights_settle (self, &row);
         }
       a->partner = (gint)fused;
@@ -410,6 +443,7 @@ settle_joined (TdWeights *self, guint fused, const guint *three)
           continue;
         }
       td__weights_check (self, &row);
+      doubt_blocks (&row, a);
       td__weights_settle (self, &row);
     }
   for (guint k = 0; k < 3; k++)
@@ -427,34 +461,6 @@ td__weights_settle_qkv (TdWeights *self, guint whose, guint fused, const guint *
 }
 
 /* ---- what is left ---- */
-
-/* Is a weight of two axes transposed where that can be seen? */
-static gboolean
-has_transposed (const TdWeights *self)
-{
-  for (guint i = 0; i < self->n_arrays[TD_OURS]; i++)
-    if (self->of_ours[i].transpose)
-      return TRUE;
-  return FALSE;
-}
-
-/* Where others are transposed, a square is, or is not: its shape does not say. */
-static void
-doubt_squares (TdWeights *self)
-{
-  for (guint i = 0; i < self->n_arrays[TD_OURS]; i++)
-    {
-      TdWeightsRow *row = &self->of_ours[i];
-      const TdWeightsArray *a
-          = row->n_theirs > 0 ? get_array (self, TD_THEIRS, row->theirs[0]) : NULL;
-
-      if (!a || a->ndim != 2 || a->dims[0] != a->dims[1] || row->transpose || row->gates
-          || g_str_equal (row->how, "by the table"))
-        continue; /* an array's own line, not its layer's */
-      row->transpose = TRUE;
-      doubt (row, g_strdup ("others are transposed, and of a square nothing shows it"));
-    }
-}
 
 /* An array of theirs, used, that holds what this one holds; -1: there is none. */
 static gint
@@ -497,8 +503,7 @@ td__weights_finish (TdWeights *self)
                             .end = -1,
                             .how = "left over",
                             .question = g_strdup ("nothing of theirs is found for it") };
-  if (has_transposed (self))
-    doubt_squares (self);
+  td__weights_doubt_turned (self);
   for (guint j = 0; j < self->n_arrays[TD_THEIRS]; j++)
     if (!self->used[j])
       settle_left_over (self, j);

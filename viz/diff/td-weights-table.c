@@ -65,7 +65,7 @@ append_array (GString *out, const TdWeightsArray *a)
 {
   if (a->ndim < 0)
     {
-      g_string_append (out, "waiting");
+      g_string_append (out, a->unread ? "unread" : "waiting");
       return;
     }
   g_string_append (out, "(");
@@ -172,29 +172,55 @@ find_array (const TdWeights *self, guint whose, const char *word)
   return GPOINTER_TO_INT (g_hash_table_lookup (self->index[whose], name)) - 1;
 }
 
-/* The layer that a word names; the table of a port check has the model in front. -1: none. */
+/* The path of a layer or block that a word names. The table of a port check has the model in
+ * front, so that there is a second turn without it. NULL: no more turns. */
+static const char *
+next_path (const char *path, guint turn)
+{
+  const char *dot = turn == 0 ? NULL : strchr (path, '.');
+
+  return turn == 0 ? path : dot ? dot + 1 : NULL;
+}
+
+static char *
+take_path (const char *word)
+{
+  return g_strdelimit (take_name (word), "/", '.');
+}
+
+/* The layer that a word names; -1: none. */
 static gint
 find_layer (const TdWeights *self, guint whose, const char *word)
 {
-  g_autofree char *name = take_name (word);
-  const char *path = g_strdelimit (name, "/", '.');
+  g_autofree char *name = take_path (word);
+  const char *path = name;
 
-  for (guint turn = 0; turn < 2 && path; turn++)
-    {
-      for (guint i = 0; i < self->units[whose]->len; i++)
-        {
-          const TdWeightsUnit *unit = td__weights_unit (self, whose, i);
-          const gsize n = strlen (path);
+  for (guint turn = 0; turn < 2 && (path = next_path (path, turn)); turn++)
+    for (guint i = 0; i < self->units[whose]->len; i++)
+      {
+        const TdWeightsUnit *unit = td__weights_unit (self, whose, i);
+        const gsize n = strlen (path);
 
-          if (g_str_equal (unit->path, path)
-              || (unit->gates > 0 && strncmp (unit->path, path, n) == 0 /* rnn for rnn.0 */
-                  && g_str_equal (unit->path + n, ".0")))
-            return (gint)i;
-        }
-      path = strchr (path, '.');
-      path = path ? path + 1 : NULL;
-    }
+        if (g_str_equal (unit->path, path)
+            || (unit->gates > 0 && strncmp (unit->path, path, n) == 0 /* rnn for rnn.0 */
+                && g_str_equal (unit->path + n, ".0")))
+          return (gint)i;
+      }
   return -1;
+}
+
+/* The block that a word names; NULL: no layer is in it. Owner: the caller. */
+static char *
+find_block (const TdWeights *self, guint whose, const char *word)
+{
+  g_autofree char *name = take_path (word);
+  const char *path = name;
+
+  for (guint turn = 0; turn < 2 && (path = next_path (path, turn)); turn++)
+    for (guint i = 0; i < self->units[whose]->len; i++)
+      if (td__weights_in_block (td__weights_unit (self, whose, i)->path, path))
+        return g_strdup (path);
+  return NULL;
 }
 
 static gboolean
@@ -253,7 +279,7 @@ take_sources (const Line *line, TdWeightsRow *row, const char *word)
   return TRUE;
 }
 
-/* All arrays of layers that have no counterpart. */
+/* All arrays of a layer that has no counterpart. */
 static void
 leave_out (TdWeights *self, guint whose, guint layer)
 {
@@ -262,14 +288,44 @@ leave_out (TdWeights *self, guint whose, guint layer)
   for (guint i = 0; i < unit->parts->len; i++)
     {
       const gint array = (gint)g_array_index (unit->parts, TdWeightsPart, i).array;
+      const gboolean said
+          = whose == TD_OURS ? self->of_ours[array].how != NULL : self->used[array];
       const TdWeightsRow row = { .ours = whose == TD_OURS ? array : -1,
                                  .n_theirs = whose == TD_OURS ? 0 : 1,
                                  .theirs = { whose == TD_OURS ? 0 : array },
                                  .end = -1,
                                  .how = by_table };
 
-      td__weights_settle (self, &row);
+      if (!said) /* by a line of its own */
+        td__weights_settle (self, &row);
     }
+}
+
+/* Of a block without a counterpart: all that is in it. */
+static void
+leave_block_out (TdWeights *self, guint whose, const char *block)
+{
+  for (guint i = 0; i < self->units[whose]->len; i++)
+    if (td__weights_in_block (td__weights_unit (self, whose, i)->path, block))
+      leave_out (self, whose, i);
+}
+
+static gboolean
+take_blocks (const Line *line, const char *const *words, guint n)
+{
+  TdWeights *self = line->self;
+  g_autofree char *ours = find_block (self, TD_OURS, words[TD_OURS]),
+                  *theirs = find_block (self, TD_THEIRS, words[TD_THEIRS]);
+
+  if (n > 2)
+    return refuse (line, "steps are of arrays, and %s is a block", words[0]);
+  if (ours && theirs && !td__weights_pair_blocks (self, ours, theirs))
+    return refuse (line, "%s is asked twice for", words[0]);
+  if (!ours && theirs)
+    leave_block_out (self, TD_THEIRS, theirs);
+  else if (ours && !theirs)
+    leave_block_out (self, TD_OURS, ours);
+  return TRUE;
 }
 
 static gboolean
@@ -277,13 +333,24 @@ take_layers (const Line *line, const char *const *words, guint n)
 {
   TdWeights *self = line->self;
   gint found[TD_N_WHOSE];
+  gboolean blocks = TRUE;
 
   for (guint whose = 0; whose < TD_N_WHOSE; whose++)
     {
+      g_autofree char *block = find_block (self, whose, words[whose]);
+
       found[whose] = find_layer (self, whose, words[whose]);
-      if (found[whose] < 0 && !g_str_equal (words[whose], "-"))
-        return refuse (line, "%s no array or layer %s",
+      if (found[whose] < 0 && !block && !g_str_equal (words[whose], "-"))
+        return refuse (line, "%s no array, layer or block %s",
                        whose == TD_OURS ? "the model has" : "FROM has", words[whose]);
+      blocks = blocks && found[whose] < 0;
+    }
+  if (blocks)
+    return take_blocks (line, words, n);
+  for (guint whose = 0; whose < TD_N_WHOSE; whose++)
+    {
+      if (found[whose] < 0 && !g_str_equal (words[whose], "-"))
+        return refuse (line, "%s is a block, and %s is a layer", words[whose], words[!whose]);
       if (found[whose] >= 0
           && td__weights_unit (self, whose, (guint)found[whose])->partner >= 0)
         return refuse (line, "%s is asked twice for", words[whose]);
@@ -317,7 +384,8 @@ take_line (const Line *line, char *text)
   if (words[0][0] == '?')
     return refuse (line, "it is still a question");
   if (n < 2 || n > 6)
-    return refuse (line, "a name of ours, one of theirs, and steps expected, got %u words", n);
+    return refuse (line, "a name of ours, one of theirs, and steps expected, got %u word%s", n,
+                   n == 1 ? "" : "s");
   row.ours = find_array (line->self, TD_OURS, words[0]);
   if (row.ours < 0
       && (!g_str_equal (words[0], "-") || find_array (line->self, TD_THEIRS, words[1]) < 0))

@@ -44,6 +44,12 @@ td__weights_part (const TdWeightsUnit *unit, const char *leaf)
   return NULL;
 }
 
+const char *
+td__weights_unit_said (const TdWeightsUnit *unit)
+{
+  return *unit->path ? unit->path : "the outermost layer";
+}
+
 static void
 part_clear (gpointer data)
 {

@@ -13,8 +13,9 @@
  * other), "zeros", or "-": ours stays as it is. OURS is "-" for what nothing is made of. Steps
  * are taken in that order: the first two on each of theirs, gates (blocks of rows i, f, g, o as
  * rows a, i, f, o of unit after unit) and reshape (axes of size 1 come or go) on what was
- * joined. Both may be layers, whose arrays are paired then. In names a byte that would be taken
- * for something else is %XX. A line that begins with "?" is a question, and no table for use.
+ * joined. Both may be layers, whose arrays are paired then, or what layers are in (blocks):
+ * then their layers are sought in each other. In names a byte that would be taken for something
+ * else is %XX. A line that begins with "?" is a question, and no table for use.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -38,6 +39,7 @@ typedef struct
   guint dtype; /* as dtype.h counts */
   gint ndim;
   gint64 dims[TD_WEIGHTS_MAX_NDIM];
+  const char *unread; /* why nothing is known of it; NULL: all is, or it waits */
 } TdWeightsArray;
 
 typedef enum
