@@ -64,6 +64,24 @@ models_are_found ()
   done
 }
 
+# Other protobufs begin alike: the first fields of saved_model.pb of TensorFlow, a text, a list and a number.
+others_are_no_models ()
+{
+  found=0
+  sample=$(mktemp) || return 1
+  for bytes in '\010\001\022\204\026\012\073\022\020\012\003Add\022\001x\042\003cpu' '\010\003\022\006Conv2D\032\002\010\001' \
+    '\010\010\072\020\012\006MatMul\022\006onnx42' '\010\011\022\005hello'; do
+    # shellcheck disable=SC2059
+    printf "$bytes" > "$sample"
+    if mime_type_is_found application/x-onnx "$sample" > /dev/null; then
+      echo "a model: $bytes"
+      found=1
+    fi
+  done
+  rm -f "$sample"
+  return $found
+}
+
 # What it makes pictures of is what the desktop file opens, and its command has these options.
 thumbnails_are_of_our_types ()
 {
@@ -106,6 +124,7 @@ claim "the MIME magic is what tapes begin with" magic_is_the_tapes
 claim_with update-mime-database "a tape without its suffix is recognised" mime_type_is_found \
   application/vnd.tapedeck.tape ../tests/golden/tape-1.3.tdtape
 claim_with update-mime-database "an ONNX model without its suffix is recognised" models_are_found
+claim_with update-mime-database "another protobuf is not taken for an ONNX model" others_are_no_models
 claim "pictures are made of what is opened" thumbnails_are_of_our_types
 claim "application id, icons and MIME types agree" ids_agree
 claim "AppStream knows the version of meson.build" release_is_this_version
