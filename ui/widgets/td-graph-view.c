@@ -176,8 +176,9 @@ take_better (gpointer data)
   if (g_get_monotonic_time () - self->last_motion < STILL_MS * 1000)
     return G_SOURCE_CONTINUE;
   self->still_timer = 0;
-  if (self->better && self->session)
-    take_layout (self, g_steal_pointer (&self->better), playhead_key (self));
+  g_autoptr (TdLayout) better = g_steal_pointer (&self->better);
+  if (better && self->session) /* of the iteration that it was asked for, maybe not this one */
+    take_layout (self, td_layout_new_like (better, self->layout->view), playhead_key (self));
   return G_SOURCE_REMOVE;
 }
 
@@ -194,8 +195,7 @@ graphviz_answered (GObject *source, GAsyncResult *result, gpointer data)
   self->n_asked--;
   TdLayout *layout = td_layout_new_graphviz_finish (result, NULL);
   gboolean wanted = layout && self->layout && self->session
-                    && layout->view->content_hash == self->layout->view->content_hash
-                    && layout->orientation == self->layout->orientation;
+                    && td_layout_fits (layout, self->layout->view, self->layout->orientation);
   if (!wanted)
     {
       g_clear_pointer (&layout, td_layout_unref);
@@ -266,27 +266,22 @@ make_fold (TdGraphView *self)
   return self->peer && self->is_second ? td__graph_view_match_fold (self, fold) : fold;
 }
 
-/* The picture says which operations were replayed: the keys alone do not. */
+/* An iteration of the same structure: nothing moves, but sizes, times and what failed are its
+ * own. FALSE: it has to be laid out. */
 static gboolean
-same_replays (TdIteration *a, TdIteration *b)
-{
-  const TdTapeIteration *x = td_iteration_get_tape (a), *y = td_iteration_get_tape (b);
-  for (guint e = 0; e < x->n_events && e < y->n_events; e++)
-    if ((x->events[e].flags ^ y->events[e].flags) & TD_TAPE_EVENT_REPLAYED)
-      return FALSE;
-  return x->n_events == y->n_events;
-}
-
-static gboolean
-same_picture (TdGraphView *self)
+keep_places (TdGraphView *self)
 {
   TdVizView *view = td_viz_view_new (self->graph, self->fold, lanes_of (self));
-  gboolean same = self->layout && self->layout->view->content_hash == view->content_hash
-                  && self->heat == TD_HEAT_OFF
-                  && same_replays (td_viz_graph_get_iteration (self->layout->view->graph),
-                                   self->iteration);
+  gboolean fits = self->layout && td_layout_fits (self->layout, view, self->orientation);
+  if (fits)
+    {
+      TdLayout *layout = td_layout_new_like (self->layout, view);
+      td_layout_unref (self->layout);
+      self->layout = layout;
+      self->scene_valid = FALSE;
+    }
   td_viz_view_unref (view);
-  return same;
+  return fits;
 }
 
 static void
@@ -311,7 +306,7 @@ set_iteration (TdGraphView *self, TdIteration *iteration)
       return;
     }
   self->graph = td_iteration_get_graph (iteration);
-  if (self->fold && same_picture (self))
+  if (self->fold && keep_places (self))
     return;
   if (!self->fold || !self->fold_chosen)
     {

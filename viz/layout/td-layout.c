@@ -35,6 +35,28 @@ td_layout_new_quick (TdVizView *view, const TdLayoutOptions *options, TdLayout *
   return td__layout_run (view, options, previous, NULL, NULL);
 }
 
+gboolean
+td_layout_fits (const TdLayout *self, const TdVizView *view, TdOrientation orientation)
+{
+  return self->orientation == orientation && self->view->content_hash == view->content_hash
+         && self->view->n_nodes == view->n_nodes && self->view->n_groups == view->n_groups
+         && self->view->n_edges == view->n_edges;
+}
+
+TdLayout *
+td_layout_new_like (const TdLayout *self, TdVizView *view)
+{
+  TdLayout *like = g_memdup2 (self, sizeof *self);
+
+  like->ref_count = 1;
+  like->view = td_viz_view_ref (view);
+  like->nodes = g_memdup2 (self->nodes, sizeof *self->nodes * (view->n_nodes + 1));
+  like->groups = g_memdup2 (self->groups, sizeof *self->groups * (view->n_groups + 1));
+  like->edges = g_memdup2 (self->edges, sizeof *self->edges * (view->n_edges + 1));
+  like->points = g_memdup2 (self->points, sizeof *self->points * self->n_points);
+  return like;
+}
+
 TdLayout *
 td_layout_ref (TdLayout *self)
 {

@@ -76,6 +76,13 @@ void td_layout_new_graphviz_async (TdVizView *view, const TdLayoutOptions *optio
                                    gpointer user_data);
 TdLayout *td_layout_new_graphviz_finish (GAsyncResult *result, GError **error);
 
+/** Say whether a view would be laid out as this layout is: it has the same in it. */
+gboolean td_layout_fits (const TdLayout *self, const TdVizView *view,
+                         TdOrientation orientation);
+/** Return the places of a layout for another iteration's view that it fits, whose words,
+ * sizes and times are its own. Owner: the caller. */
+TdLayout *td_layout_new_like (const TdLayout *self, TdVizView *view);
+
 TdLayout *td_layout_ref (TdLayout *self);
 void td_layout_unref (TdLayout *self);
 
