@@ -254,8 +254,8 @@ look_at_budget (TdRecording *r)
                                 td_tape_writer_bytes (r->writer));
   if (r->looked_ns == 0 && share <= TD_RUNS_BUDGET_LEAST && !o->quiet)
     fprintf (stderr,
-             "tapedeck: the budget of all recordings is taken: this one keeps summaries and "
-             "hardly an iteration\n");
+             "tapedeck: the budget of all recordings is taken: this one keeps its first "
+             "iteration, and of the others hardly more than summaries\n");
   r->looked_ns = now;
   td_tape_writer_limit (r->writer, share);
 }

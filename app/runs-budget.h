@@ -7,7 +7,7 @@
 
 #include "record/ring.h"
 
-/** What a tape may have in any case: hardly an iteration. */
+/** What a tape may have in any case, beside its first iteration: hardly another one. */
 #define TD_RUNS_BUDGET_LEAST (256 << 10)
 
 /** Say how large the tape may become that has `bytes` now, so that all recordings beside it, in

@@ -393,6 +393,77 @@ rate__leaves_room_for_a_large_iteration (void **state)
   rig_clear (&rig);
 }
 
+/* Operations that differ, so that they are not few bytes; begun, and not ended. */
+static void
+run_large (Rig *rig, int n_events)
+{
+  model_begin (&rig->m);
+  for (int k = 0; k < n_events; k++)
+    {
+      model_op (&rig->m, (k * k) % 7 < 3 ? MODEL_RELU : MODEL_LOSS, TD_TAPE_PHASE_FORWARD, 0,
+                rig->m.parameter, 0);
+      if (k % 100 == 0)
+        td_assembler_drain (rig->a, rig->ring);
+    }
+}
+
+/* Neither a budget of its own that is too small for it nor one that other runs have taken keeps
+ * the first iteration from the tape, early or late; and what comes after it is found. */
+static void
+budget__has_the_first_iteration_whole_in_any_case (void **state)
+{
+  const int n_events = 30000, n_more = 2000;
+
+  (void)state;
+  for (int limited = 0; limited < 2; limited++)
+    {
+      Rig rig = { 0 };
+      const TdTapeIteration *it;
+
+      rig_start (&rig, &(TdTapeWriterOptions){ .overwrite = true,
+                                               .budget_bytes = limited ? 0 : BUDGET });
+      td_tape_writer_limit (rig.w, limited ? BUDGET : 0);
+      run_large (&rig, n_events);
+      model_end (&rig.m);
+      td_assembler_drain (rig.a, rig.ring);
+      rig_iterations (&rig, n_more);
+      rig_stop (&rig, 0);
+      rig_read (&rig);
+      it = rig_load (&rig, 0);
+      assert_int_equal (it->n_events, n_events);
+      td_tape_iteration_free (it);
+      td_tape_iteration_free (rig_load (&rig, n_more));
+      assert_int_equal (td_tape_reader_thinning (rig.r).n_iterations, n_more + 1);
+      assert_true (td_tape_reader_thinning (rig.r).n_whole < n_more / 2);
+      rig_clear (&rig);
+    }
+}
+
+/* Nor the one that the program stands in. */
+static void
+budget__has_the_iteration_at_hand_in_any_case (void **state)
+{
+  const int n_events = 30000;
+  const TdTapeIteration *it;
+  Rig rig = { 0 };
+
+  (void)state;
+  rig_start (&rig, NULL);
+  td_tape_writer_limit (rig.w, BUDGET);
+  rig_iterations (&rig, 3000);
+  run_large (&rig, n_events);
+  td_assembler_drain (rig.a, rig.ring);
+  td_assembler_show_live (rig.a);
+  td_tape_writer_flush (rig.w);
+  it = td_tape_reader_live (rig_read (&rig));
+  assert_non_null (it);
+  assert_int_equal (it->number, 3000);
+  assert_int_equal (it->n_events, n_events);
+  td_tape_iteration_free (it);
+  rig_stop (&rig, 0);
+  rig_clear (&rig);
+}
+
 int
 main (void)
 {
@@ -405,6 +476,8 @@ main (void)
     td_test (budget__is_not_used_up_by_texts_findings_and_notices),
     td_test (budget__says_on_the_tape_that_it_thinned),
     td_test (budget__says_of_what_it_thinned_that_it_ran),
+    td_test (budget__has_the_first_iteration_whole_in_any_case),
+    td_test (budget__has_the_iteration_at_hand_in_any_case),
     td_test (rate__of_a_fast_run_thins_before_the_budget_is_used_up),
     td_test (rate__that_is_not_exceeded_thins_nothing),
     td_test (rate__leaves_room_for_a_large_iteration),

@@ -78,11 +78,14 @@ adopt_tape (TdTapeWriter *w, const TdTapeReader *r)
   if (w->tally.n_iterations < r->summaries.n)
     w->tally.n_iterations = r->summaries.n;
   w->n_iterations = w->tally.n_iterations;
+  w->has_first = w->n_iterations > 0;
   w->index_stride = w->tally.stride;
   for (uint32_t i = 0; i < r->n_seen; i++)
     if ((i > 0 && r->seen[i].offset != r->seen[i - 1].offset + r->seen[i - 1].head.capacity)
         || !td__tape_adopt_segment (w, r->seen[i].offset, &r->seen[i].head))
       return false;
+  if (w->header.budget_bytes != 0 && td__tape_own_bytes (w) > w->header.budget_bytes)
+    w->must_bytes = td__tape_own_bytes (w) - w->header.budget_bytes;
   adopt_names (w, r);
   adopt_classes (w, r);
   /* Structures and profiles keep their numbers; equal ones are stored again, once. */

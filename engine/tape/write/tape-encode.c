@@ -338,8 +338,12 @@ td_tape_writer_iteration (TdTapeWriter *w, const TdTapeIteration *it)
       td__tape_fail (w, "recording stopped", ENOMEM);
       return;
     }
+  w->must = !w->has_first && !(it->flags & TD_TAPE_ITERATION_OUTSIDE);
+  w->has_first = w->has_first || w->must; /* and is not thinned later, either: it is kept */
   keep
-      = keep && w->kind_bytes[TD_TAPE_SEGMENT_KEPT] + w->scratch.n <= td__tape_share (w, 1) / 2;
+      = w->must
+        || (keep
+            && w->kind_bytes[TD_TAPE_SEGMENT_KEPT] + w->scratch.n <= td__tape_share (w, 1) / 2);
   if (keep)
     {
       flags |= TD_TAPE_ITERATION_KEPT;
@@ -349,6 +353,7 @@ td_tape_writer_iteration (TdTapeWriter *w, const TdTapeIteration *it)
   stored = td__tape_append (w, keep ? TD_TAPE_SEGMENT_KEPT : TD_TAPE_SEGMENT_RECENT,
                             TD_TAPE_FRAME_ITERATION, w->scratch.bytes, w->scratch.n, NULL, 0,
                             it->number, &place);
+  w->must = false;
   if (!stored)
     flags = (flags & ~(unsigned)TD_TAPE_ITERATION_KEPT) | TD_TAPE_ITERATION_NOT_STORED;
   put_summary (w, it, &place, flags);

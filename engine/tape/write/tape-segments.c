@@ -63,6 +63,12 @@ write_head (TdTapeWriter *w, uint64_t offset, TdTapeSegment *head)
   return write_at (w, offset, head, sizeof *head);
 }
 
+uint64_t
+td__tape_own_bytes (const TdTapeWriter *w)
+{
+  return w->state.end - w->kind_bytes[TD_TAPE_SEGMENT_VALUES];
+}
+
 /* What budget and rate allow, of all but the values. */
 static uint64_t
 own_allowance (const TdTapeWriter *w)
@@ -79,8 +85,9 @@ own_allowance (const TdTapeWriter *w)
   return budget != 0 && budget < now ? budget : now;
 }
 
-uint64_t
-td__tape_allowance (const TdTapeWriter *w)
+/* The same, of what others leave. */
+static uint64_t
+limited_allowance (const TdTapeWriter *w)
 {
   const uint64_t values = w->kind_bytes[TD_TAPE_SEGMENT_VALUES], own = own_allowance (w);
   const uint64_t most = w->limit_bytes > values ? w->limit_bytes - values : 1;
@@ -88,10 +95,18 @@ td__tape_allowance (const TdTapeWriter *w)
   return w->limit_bytes != 0 && (own == 0 || own > most) ? most : own;
 }
 
+uint64_t
+td__tape_allowance (const TdTapeWriter *w)
+{
+  const uint64_t bytes = limited_allowance (w);
+
+  return bytes != 0 ? bytes + w->must_bytes : 0;
+}
+
 bool
 td__tape_is_limited (const TdTapeWriter *w)
 {
-  return td__tape_allowance (w) != own_allowance (w);
+  return limited_allowance (w) != own_allowance (w);
 }
 
 uint64_t
@@ -250,12 +265,12 @@ may_grow (const TdTapeWriter *w, unsigned kind, uint64_t capacity)
   const uint64_t budget = td__tape_allowance (w),
                  values = w->kind_bytes[TD_TAPE_SEGMENT_VALUES];
 
-  if (w->limit_bytes != 0 && w->state.end + capacity > w->limit_bytes)
+  if (w->limit_bytes != 0 && w->state.end + capacity > w->limit_bytes + w->must_bytes)
     return false;
   if (kind == TD_TAPE_SEGMENT_VALUES)
     return values + capacity <= w->header.values_bytes
            && (budget == 0 || w->state.end + capacity <= budget + w->header.values_bytes);
-  return budget == 0 || w->state.end - values + capacity <= budget;
+  return budget == 0 || td__tape_own_bytes (w) + capacity <= budget;
 }
 
 /* Has a kind that recycles its own segments all that it may have? */
@@ -334,10 +349,18 @@ free_row (TdTapeWriter *w, unsigned kind, uint64_t capacity)
   return true;
 }
 
-/* Find a place for a new segment: free space, else the end of the file, else the space of the
- * oldest segments that may go. */
 static TapeSlot *
-find_space (TdTapeWriter *w, unsigned kind, uint64_t capacity)
+grow (TdTapeWriter *w, uint64_t capacity)
+{
+  TapeSlot *slot = slot_insert (w, w->n_slots, w->state.end, capacity);
+
+  w->state.end += slot ? capacity : 0;
+  return slot;
+}
+
+/* Free space, else the end of the file, else the space of the oldest segments that may go. */
+static TapeSlot *
+find_allowed (TdTapeWriter *w, unsigned kind, uint64_t capacity)
 {
   const uint64_t limit
       = kind == TD_TAPE_SEGMENT_VALUES ? w->header.values_bytes / 2 : td__tape_share (w, 2);
@@ -353,11 +376,7 @@ find_space (TdTapeWriter *w, unsigned kind, uint64_t capacity)
       if (slot != NULL || w->failed)
         return slot;
       if (!full && may_grow (w, kind, capacity))
-        {
-          slot = slot_insert (w, w->n_slots, w->state.end, capacity);
-          w->state.end += slot ? capacity : 0;
-          return slot;
-        }
+        return grow (w, capacity);
       if (!full && free_row (w, TD_TAPE_SEGMENT_RECENT, capacity))
         continue;
       old = full || kind == TD_TAPE_SEGMENT_RECENT_INDEX ? oldest (w, kind) : -1;
@@ -366,6 +385,20 @@ find_space (TdTapeWriter *w, unsigned kind, uint64_t capacity)
       slot_free (w, (uint32_t)old);
     }
   return NULL;
+}
+
+/* Find a place for a new segment.  What must be stored takes it even where no budget has any:
+ * without the first iteration, or the one that the program stands in, there is nothing to look
+ * at.  All the rest is counted beside it. */
+static TapeSlot *
+find_space (TdTapeWriter *w, unsigned kind, uint64_t capacity)
+{
+  TapeSlot *slot = find_allowed (w, kind, capacity);
+
+  if (slot != NULL || !w->must || w->failed)
+    return slot;
+  w->must_bytes += capacity;
+  return grow (w, capacity);
 }
 
 /* Write what is pending of a growing segment: frames first, then the head that counts them. */
@@ -544,11 +577,12 @@ td__tape_append_live (TdTapeWriter *w, const void *bytes, size_t n, uint64_t ite
       if (slot != NULL)
         slot_free (w, (uint32_t)(slot - w->slots));
     }
+  w->must = true;
   if (g->offset == 0 && !begin_segment (w, g, TD_TAPE_SEGMENT_LIVE, need * 2))
-    {
-      g->offset = 0;
-      return;
-    }
+    g->offset = 0;
+  w->must = false;
+  if (g->offset == 0)
+    return;
   g->head.used = 0;
   g->head.generation++;
   g->head.first_seq = w->seq + 1;

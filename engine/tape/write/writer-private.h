@@ -92,6 +92,8 @@ struct TdTapeWriter
   uint64_t rate_bytes;    /* by which the allowance grows each second; 0: it is the budget */
   uint64_t start_bytes;   /* what it is at first */
   uint64_t limit_bytes;   /* beyond which the file does not grow; 0: there is none */
+  uint64_t must_bytes;    /* beyond all of these, of what had to be stored: see find_space */
+  bool must;              /* the frame at hand has to */
   uint64_t now_ns;        /* the end of the newest iteration */
   uint64_t largest_frame; /* so far, tensors apart */
 
@@ -100,6 +102,7 @@ struct TdTapeWriter
   TapeBuffer scratch;
 
   uint64_t n_iterations;
+  bool has_first; /* an iteration, and not only work outside of one */
   TdTapeTally tally;
   uint64_t index_stride; /* of the summaries that stay for ever; one report of each key in
                           * so many iterations */
@@ -161,6 +164,9 @@ void td__tape_free_segment (TdTapeWriter *w, uint64_t offset);
 
 /** No iteration before this number is whole, but kept ones; UINT64_MAX: none is. */
 uint64_t td__tape_first_whole (const TdTapeWriter *w);
+
+/** Bytes of the file, tensors apart: what the budget is of. */
+uint64_t td__tape_own_bytes (const TdTapeWriter *w);
 
 /** Bytes of the budget that the tape may have by now, tensors apart; 0: any number.  Only
  * grows. */
