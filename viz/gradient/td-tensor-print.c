@@ -26,7 +26,7 @@ td__tensor_numbers (const TdTensor *t)
                                 s->max,
                                 s->mean,
                                 n_finite > 0 ? sqrt (s->m2 / (double)n_finite) : NAN,
-                                s->l2,
+                                n_finite > 0 || s->n == 0 ? s->l2 : NAN,
                                 s->n,
                                 s->n_zero,
                                 s->n_nan,
@@ -60,7 +60,7 @@ td__tensor_numbers (const TdTensor *t)
   if (finite == 0)
     n.min = n.max = n.mean = NAN;
   n.sigma = finite > 0 ? sqrt (m2 / (double)finite) : NAN;
-  n.l2 = sqrt (square);
+  n.l2 = finite > 0 || t->n_values == 0 ? sqrt (square) : NAN;
   return n;
 }
 

@@ -507,6 +507,16 @@ tensor__says_what_kind_of_number_it_shows (void **state)
   assert_contains (sampled, "min ≈−2  max ≈1");
   assert_null (td_tensor_to_npy (live));
   td_tensor_free (live);
+  const float nothing[] = { NAN, NAN, NAN, NAN, NAN, NAN }; /* whose norm is no 0 */
+  live = td_tensor_new_live ("h", TD_TAPE_F32, 2, dims, nothing, sizeof nothing);
+  live->has_stats = FALSE;
+  g_autofree char *counted = td_tensor_print (live, "text");
+  assert_contains (counted, "min NaN  max NaN  mean NaN  sigma NaN  l2 NaN");
+  live->has_stats = TRUE;
+  live->stats = (TdTapeStats){ .n = 6, .n_nan = 6, .min = NAN, .max = NAN, .mean = NAN };
+  g_autofree char *recorded = td_tensor_print (live, "text");
+  assert_contains (recorded, "min NaN  max NaN  mean NaN  sigma NaN  l2 NaN");
+  td_tensor_free (live);
 
   o.n_iterations = 1;
   Fixture f = open_lenet (&o, 0);
