@@ -190,17 +190,45 @@ td__show_graph_draw (Show *s, GError **error)
 
 /* ---- origin ---- */
 
+/* Where no iteration was asked for: the newest that has any, in the place of the last one. */
+static guint64
+find_bad (Show *s)
+{
+  const TdTapeSummaries all = td_tape_reader_summaries (s->reader);
+  guint64 key = td_origin_find (s->it);
+
+  if (s->iteration_given || s->event >= 0)
+    return key;
+  for (guint i = all.n; i-- > 0 && key == 0;)
+    if (all.rows[i].flags & (TD_TAPE_ITERATION_NAN | TD_TAPE_ITERATION_INF))
+      {
+        TdIteration *it
+            = td_session_load_iteration (s->session, (gint64)all.rows[i].number, NULL);
+
+        key = it ? td_origin_find (it) : 0;
+        if (key != 0)
+          {
+            g_clear_pointer (&s->it, td_iteration_unref);
+            s->it = g_steal_pointer (&it);
+            s->iteration = (gint64)all.rows[i].number;
+          }
+        g_clear_pointer (&it, td_iteration_unref);
+      }
+  return key;
+}
+
 static TdOrigin *
 origin (Show *s, GError **error)
 {
-  guint64 key = s->node ? s->key : td_origin_find (s->it);
+  guint64 key = s->node ? s->key : find_bad (s);
 
   if (s->node && td_iteration_find (s->it, key) < 0)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
                  "iteration %" G_GINT64_FORMAT " has no node %s", s->iteration, s->node);
   else if (key == 0)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
-                 "no NaN and no infinity is recorded in iteration %" G_GINT64_FORMAT "%s",
+                 "no NaN and no infinity is recorded in %s%" G_GINT64_FORMAT "%s",
+                 s->iteration_given || s->event >= 0 ? "iteration " : "any iteration up to ",
                  s->iteration,
                  td_iteration_get_tape (s->it)->n_stats > 0
                      ? ""

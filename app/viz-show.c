@@ -52,7 +52,8 @@ static const char help[]
       "          folded (stacks for flamegraph.pl and speedscope); default: by the end of "
       "FILE,\n"
       "          else text\n"
-      "--iteration N   default: the last complete iteration, of the range if one is given\n"
+      "--iteration N   default: the last complete iteration, of the range if one is given;\n"
+      "                of origin the newest with a NaN or an infinity\n"
       "--event N       where the playhead stands; default: everything has run\n"
       "--node KEY      a parameter (net/l1/W, W), its gradient (W.grad), an event (#12), or "
       "the\n"
@@ -286,6 +287,7 @@ set_fit (Show *s, const char *value)
 static gboolean
 set_iteration (Show *s, const char *value)
 {
+  s->iteration_given = TRUE;
   return parse_int (value, 0, G_MAXINT64, &s->iteration);
 }
 

@@ -18,7 +18,7 @@ typedef struct
   gint64 iteration;
   gint event, fold, width, height, fit, schedule, newest;
   double scale;
-  gboolean fold_given, discarded;
+  gboolean fold_given, iteration_given, discarded;
   TdRange range; /* of iterations, of views over the run; empty: all */
   TdHoldersBy by;
   TdFlameSize flame_by;

@@ -158,6 +158,20 @@ could_be (guint64 equal, guint n, guint n_replayed, gboolean foreign)
                           equal, n_replayed, n, td_plural (n, "operation", "operations"));
 }
 
+guint64
+td_schedule_count_between (TdTapeReader *reader, guint first, guint last)
+{
+  const TdTapeSummaries s = td_tape_reader_summaries (reader);
+  const guint64 rows = (guint64)(last - first) + 1,
+                by_number = s.rows[last].number - s.rows[first].number + 1;
+  TdTapeThinning t;
+
+  if (by_number <= rows)
+    return by_number;
+  t = td_tape_reader_thinning (reader);
+  return t.n_summaries >= t.n_iterations ? rows : by_number;
+}
+
 char *
 td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed)
 {
@@ -173,8 +187,7 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed)
     return g_strdup ("A memory snapshot: these are entries of its trace, no operations.");
   for (first = at; first > 0 && same_graph (reader, &s.rows[first - 1], &s.rows[at]); first--)
     ;
-  /* by their numbers: of a long run not every iteration has a row, and the rows get fewer */
-  guint64 equal = s.rows[at].number - s.rows[first].number + 1;
+  guint64 equal = td_schedule_count_between (reader, (guint)first, (guint)at);
   if (equal >= 2)
     return could_be (equal, s.rows[at].n_events, n_replayed,
                      *td_tape_reader_info (reader, "producer") != '\0');

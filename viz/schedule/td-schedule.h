@@ -66,6 +66,10 @@ gboolean td_schedule_same_shapes (const TdIteration *a, const TdIteration *b);
  * numbers differ in (a decaying step size, say) is stored as another structure but is the same
  * graph. */
 guint64 td_schedule_graph_of (TdTapeReader *reader, guint32 structure);
+/** Count the iterations from one summary to another: by their numbers, since of a long run not
+ * every one has a summary, and those get fewer while it runs; but where all that were recorded
+ * have one, the others never were. */
+guint64 td_schedule_count_between (TdTapeReader *reader, guint first, guint last);
 /** Say how static the program has been up to an iteration ("119 equal iterations: ..."), of
  * whose operations n_replayed ran from a schedule already. Owner: the caller. */
 char *td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed);

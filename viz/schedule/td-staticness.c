@@ -8,6 +8,7 @@
 
 #include "diff/td-diff.h"
 #include "tape/td-mix.h"
+#include "td-schedule.h"
 #include "td-staticness-private.h"
 
 /* Structures looked at: of programs that never repeat, a spread. */
@@ -676,17 +677,19 @@ load_newest (TdStaticScan *scan)
 static void
 count_equal (TdStaticScan *scan)
 {
-  guint n = scan->rows->len;
+  const guint32 *rows = (const guint32 *)(gconstpointer)scan->rows->data;
+  const guint n = scan->rows->len;
+  guint since = n;
 
-  for (guint i = n; i-- > 0
-                    && g_array_index (scan->unit_of, guint32, i)
-                           == g_array_index (scan->unit_of, guint32, n - 1);)
-    scan->s->equal_since = number_of (scan, i);
+  while (since > 0
+         && g_array_index (scan->unit_of, guint32, since - 1)
+                == g_array_index (scan->unit_of, guint32, n - 1))
+    since--;
   if (n == 0)
     return;
-  /* By numbers: iterations are thinned while a run goes on, and their count would fall. */
-  scan->s->n_equal = (guint64)(number_of (scan, n - 1) - scan->s->equal_since) + 1;
-  scan->s->n_ran = (guint64)(number_of (scan, n - 1) - number_of (scan, 0)) + 1;
+  scan->s->equal_since = number_of (scan, since);
+  scan->s->n_equal = td_schedule_count_between (scan->reader, rows[since], rows[n - 1]);
+  scan->s->n_ran = td_schedule_count_between (scan->reader, rows[0], rows[n - 1]);
 }
 
 static TdStaticness *

@@ -646,7 +646,7 @@ td_tape_iteration_load_end (TdTapeReader *r, const TdTapeSummary *row, char *err
   return NULL;
 }
 
-/* Say why there is not even a summary: it ran and was thinned, or it never was. */
+/* Say why there is not even a summary: it ran and was thinned, or it never was on the tape. */
 static void
 say_missing (TdTapeReader *r, uint64_t number, char *error, size_t n)
 {
@@ -660,6 +660,11 @@ say_missing (TdTapeReader *r, uint64_t number, char *error, size_t n)
     return;
   if (n_rows == 0)
     snprintf (error, n, "no iteration %llu: the tape has none", (unsigned long long)number);
+  else if (number > first && number < last && t.stride <= 1 && !r->thinned
+           && t.n_iterations <= n_rows) /* all that were recorded have one */
+    snprintf (error, n, "iteration %llu was not recorded: of %llu to %llu the tape has %lu",
+              (unsigned long long)number, (unsigned long long)first, (unsigned long long)last,
+              (unsigned long)n_rows);
   else if (number > first && number < last)
     snprintf (error, n,
               "iteration %llu ran, and was thinned: nothing of it was kept, of the older ones "

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef TapeDump Dump;
 
@@ -85,33 +86,115 @@ td__tape_dump_iteration_notices (Dump *d, const TdTapeIteration *it)
     }
 }
 
-/* What the recording says about itself: that it stopped before the program, and why. */
+/* ---- what the recording says about itself ---- */
+
+enum
+{
+  MOST_SORTS = 32
+};
+
+/* Notices that say the same of other numbers: of each request to a server that was recorded. */
+typedef struct
+{
+  const char *first, *last;
+  uint32_t n;
+} Sort;
+
+/* Behind a number, which may have a fraction; where there is none, here. */
+static const char *
+behind_number (const char *at)
+{
+  return *at >= '0' && *at <= '9' ? at + strspn (at, "0123456789.") : at;
+}
+
+static bool
+are_alike (const char *a, const char *b)
+{
+  while (*a != '\0' && *b != '\0')
+    {
+      const char *x = behind_number (a), *y = behind_number (b);
+
+      if ((x == a) != (y == b) || (x == a && *a != *b))
+        return false;
+      a = x == a ? a + 1 : x;
+      b = y == b ? b + 1 : y;
+    }
+  return *a == *b;
+}
+
+/* Sorts in the order of their first; more than there is room for are of the last one. */
+static uint32_t
+find_sorts (TdTapeReader *r, Sort *sorts)
+{
+  uint32_t n_sorts = 0;
+
+  for (uint32_t i = 0; i < td_tape_reader_n_notices (r); i++)
+    {
+      const TdTapeNotice *n = td_tape_reader_notice (r, i);
+      const char *text = td_tape_reader_string (r, n->text);
+      uint32_t k = 0;
+
+      if (n->kind != TD_TAPE_NOTICE_RECORDING)
+        continue;
+      while (k < n_sorts && k < MOST_SORTS - 1 && !are_alike (sorts[k].first, text))
+        k++;
+      if (k == n_sorts)
+        sorts[n_sorts++] = (Sort){ .first = text };
+      sorts[k].last = text;
+      sorts[k].n++;
+    }
+  return n_sorts;
+}
+
+static void
+put_recording_line (FILE *out, const char *head, const char *text)
+{
+  fprintf (out, "%-17s", head);
+  td__tape_put_line (out, text);
+  fputc ('\n', out);
+}
+
+static void
+info_recording_text (TdTapeReader *r, FILE *out)
+{
+  Sort sorts[MOST_SORTS];
+  const uint32_t n = find_sorts (r, sorts);
+
+  for (uint32_t k = 0; k < n; k++)
+    {
+      put_recording_line (out, k > 0 ? "" : "recording", sorts[k].first);
+      if (sorts[k].n > 2)
+        fprintf (out, "%-17sand %" PRIu32 " more of that sort, the last:\n", "",
+                 sorts[k].n - 1);
+      if (sorts[k].n > 1)
+        put_recording_line (out, "", sorts[k].last);
+    }
+}
+
 void
 td__tape_info_recording (TdTapeReader *r, FILE *out, TdJsonWriter *json)
 {
   bool any = false;
 
+  if (json == NULL)
+    {
+      info_recording_text (r, out);
+      return;
+    }
   for (uint32_t i = 0; i < td_tape_reader_n_notices (r); i++)
     {
       const TdTapeNotice *n = td_tape_reader_notice (r, i);
 
       if (n->kind != TD_TAPE_NOTICE_RECORDING)
         continue;
-      if (json && !any)
+      if (!any)
         {
           td__json_key (json, "recording");
           td__json_begin_array (json);
         }
-      if (json)
-        td__json_string (json, td_tape_reader_string (r, n->text));
-      else
-        {
-          fprintf (out, "%-17s", any ? "" : "recording");
-          td__tape_put_line (out, td_tape_reader_string (r, n->text));
-          fputc ('\n', out);
-        }
+      td__json_string (json, td_tape_reader_string (r, n->text));
       any = true;
     }
-  if (json && any)
+  if (any)
     td__json_end_array (json);
 }
