@@ -64,7 +64,7 @@ static const char help[]
       "with\n"
       "--input NAME=FILE.npy and --size NAME=N (an open size) as its ARGS.\n"
       "A MODEL that ends in .py is a PyTorch script, which python3 (or TAPEDECK_PYTHON) runs\n"
-      "and records: with -o, -f, -n, --hosts, --level graph or stats, --tape-budget, --break\n"
+      "and records: with -o, -f, -n, --hosts, --level, --tape-budget, --break\n"
       "and --quiet.\n\n"
       "N may end in K, M, G or T.  The model's own exit status is passed through, 128+N for "
       "signal N.";
@@ -492,8 +492,6 @@ check_for_python (const Run *r)
 {
   if (r->engines != NULL)
     return td_usage_error ("run", "%s does not go with a Python script", r->engines);
-  if (r->s.level == TD_TAPE_LEVEL_VALUES)
-    return td_usage_error ("run", "a Python script is recorded at level graph or stats");
   return TD_EXIT_OK;
 }
 

@@ -424,7 +424,7 @@ def front_door(folder):
     assert info["iterations"] >= 3 and info["exit"]["status"] == 9
     assert front("-o", tape, "--", "-run.py", "0").returncode == 2  # there already
     assert front("-f", "-o", tape, "--", "-run.py", "0").returncode == 0
-    for wrong in (("--device", "cpu"), ("--level", "values"), ("--seed", "1")):
+    for wrong in (("--device", "cpu"), ("--seed", "1")):
         result = front(*wrong, "--", "-run.py", "0")
         assert result.returncode == 2 and "Python script" in result.stderr, result.stderr
     assert front("nowhere.py").returncode == 127

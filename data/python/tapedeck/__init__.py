@@ -18,8 +18,8 @@ def record(path, model=None, level="graph", overwrite=False, budget=0, program=N
     """Record what runs inside the `with`, on this thread, to a tape.
 
     model: whose layers and parameters have names from the beginning on; others get theirs when they
-    are first called.  level: graph, or stats for statistics of every output and gradient.
-    overwrite: an older tape may go.  budget: bytes that the tape may have; 0: no bound.
+    are first called.  level: graph, stats for statistics of every output and gradient, or values for
+    their elements, too.  overwrite: an older tape may go.  budget: bytes that the tape may have; 0: no bound.
     extension: True, with the extension module or not at all; False, without; None, where it is there.
     """
     from .session import Session

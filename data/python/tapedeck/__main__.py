@@ -1,4 +1,4 @@
-"""python3 -m tapedeck [-o TAPE] [-f] [--level graph|stats] SCRIPT [ARGS]: runs a script and records it.
+"""python3 -m tapedeck [-o TAPE] [-f] [--level graph|stats|values] SCRIPT [ARGS]: runs a script and records it.
 
 Options end at the script, the rest is the script's.  The exit status is the script's; 2 when
 nothing could be recorded.
@@ -19,8 +19,8 @@ def options(argv):
                                      description="Runs a PyTorch script and records it on a tape.")
     parser.add_argument("-o", "--tape", metavar="FILE", help="the tape; default: SCRIPT.tdtape")
     parser.add_argument("-f", "--force", action="store_true", help="an older tape may go")
-    parser.add_argument("--level", choices=("graph", "stats"), default="graph",
-                        help="stats: with statistics of every output and gradient")
+    parser.add_argument("--level", choices=("graph", "stats", "values"), default="graph",
+                        help="stats: with statistics of every output and gradient; values: with their elements, too")
     parser.add_argument("--tape-budget", metavar="BYTES", type=int, default=0,
                         help="what the tape may have; default: no bound")
     parser.add_argument("script", metavar="SCRIPT")

@@ -13,7 +13,7 @@ FORWARD, BACKWARD, ACCUMULATE, UPDATE = range(4)
 (OTHER, PARAMETER, GRADIENTS, ACTIVATION, OPTIMIZER, INPUT, BUFFER) = range(7)
 REQUIRES_GRAD, IS_PARAMETER = 1 << 0, 1 << 3
 FAILED = 1 << 1
-LEVELS = {"graph": 0, "stats": 1}
+LEVELS = {"graph": 0, "stats": 1, "values": 2}
 NO_DTYPE = 8  # one that the tape has no name for
 OK, FULL = 0, -4
 

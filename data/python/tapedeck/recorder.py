@@ -61,7 +61,7 @@ class Recorder:
 
     def __init__(self, lib, state, path, level="graph", overwrite=False, program=None, budget=0):
         if level not in L.LEVELS:
-            raise L.Unusable("there is no level '%s': it is graph or stats" % level)
+            raise L.Unusable("there is no level '%s': it is graph, stats or values" % level)
         self.lib = lib
         options = L.Options(size=0, level=L.LEVELS[level], path=os.fsencode(path), producer=b"PyTorch",
                             version=str(torch.__version__).encode(), overwrite=bool(overwrite),
@@ -79,7 +79,7 @@ class Recorder:
             self.producer, self.measure_ahead = self.p, L.address_of(self.lib.measure_ahead)
         self.pid = os.getpid()
         self.thread = get_ident()
-        self.stats = level == "stats"
+        self.stats = level != "graph"
         self.on = False
         self.words = state.Words()
         self.refused = 0  # records, by the library

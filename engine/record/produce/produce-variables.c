@@ -64,17 +64,26 @@ leaves_storage (const TdProducerVariable *v, const ProducerStorage *s)
   return last >= s->bytes / size;
 }
 
+/* Its elements lie row by row and without gaps. */
+static bool
+is_in_order (const TdProducerVariable *v)
+{
+  int64_t step = 1;
+  bool usual = true;
+
+  for (uint32_t d = v->ndim; v->strides != NULL && d-- > 0; step *= v->dims[d])
+    usual = usual && (v->dims[d] <= 1 || v->strides[d] == step);
+  return usual;
+}
+
 /* "offset=3 strides=1,4", where the elements do not lie in order from the first on. */
 static uint32_t
 layout_text (TdProducer *p, const TdProducerVariable *v)
 {
   char text[256];
   int n = 0;
-  int64_t step = 1;
-  bool usual = true;
+  const bool usual = is_in_order (v);
 
-  for (uint32_t d = v->ndim; v->strides != NULL && d-- > 0; step *= v->dims[d])
-    usual = usual && (v->dims[d] <= 1 || v->strides[d] == step);
   if (v->offset > 0)
     n = snprintf (text, sizeof text, "offset=%llu", (unsigned long long)v->offset);
   for (uint32_t d = 0; !usual && d < v->ndim; d++)
@@ -190,6 +199,7 @@ td_producer_variable (TdProducer *p, const TdProducerVariable *given)
                       .flags = (uint8_t)in.flags,
                       .device = (uint8_t)in.device,
                       .parameter = in.parameter,
+                      .in_order = is_in_order (&in),
                       .layout = layout_text (p, &in) };
   if (in.ndim > 0)
     memcpy (v->dims, in.dims, in.ndim * sizeof *v->dims);

@@ -104,25 +104,29 @@ td_producer_measure (TdProducer *p, uint64_t variable, const void *data, uint64_
     return td__producer_refuse (p, TD_PRODUCER_WRONG,
                                 "measure: there are no elements that can be read");
   td_stats_compute (data, v->dtype, n, v->id, &stats);
-  return put_statistics (p, v, &stats);
+  status = put_statistics (p, v, &stats);
+  return status == TD_PRODUCER_OK ? td__producer_elements (p, v, data, n) : status;
 }
 
 int64_t
 td_producer_measure_ahead (TdProducer *p, uint32_t dtype, const void *data, uint64_t n)
 {
   TdProducerStatus ready = td__producer_ready (p);
-  TdTapeStats *stats;
+  ProducerMeasured *measured;
 
   if (ready != TD_PRODUCER_OK)
     return ready;
   if (dtype >= TD_TAPE_N_DTYPES || (data == NULL && n > 0) || n >= 1ull << 56)
     return td__producer_refuse (p, TD_PRODUCER_WRONG,
                                 "measure: there are no elements that can be read");
-  stats = p->measured.n < MOST_MEASURED ? td__list_add (&p->measured, sizeof *stats) : NULL;
-  if (stats == NULL)
+  measured
+      = p->measured.n < MOST_MEASURED ? td__list_add (&p->measured, sizeof *measured) : NULL;
+  if (measured == NULL)
     return td__producer_refuse (p, TD_PRODUCER_MEMORY,
                                 "measure: too many wait for their words");
-  td_stats_compute (data, dtype, n, p->measured.n, stats);
+  *measured = (ProducerMeasured){ .elements = NULL };
+  td_stats_compute (data, dtype, n, p->measured.n, &measured->stats);
+  td__producer_keep (p, measured, dtype, data, n);
   return (int64_t)p->measured.n - 1;
 }
 
@@ -294,14 +298,17 @@ take_measured (TdProducer *p, const int64_t *w, uint64_t n)
 {
   ProducerVar *v;
   TdProducerStatus status = find_variable (p, (uint64_t)w[0], &v);
-  const TdTapeStats *stats = p->measured.items;
+  ProducerMeasured *measured = p->measured.items;
 
   (void)n;
   if (status != TD_PRODUCER_OK)
     return status;
   if (w[1] < 0 || (uint64_t)w[1] >= p->measured.n)
     return refuse_words (p, "measured: nothing was measured under that number");
-  return put_statistics (p, v, &stats[w[1]]);
+  measured += w[1];
+  status = put_statistics (p, v, &measured->stats);
+  return status == TD_PRODUCER_OK ? td__producer_say_kept (p, measured, v, count_elements (v))
+                                  : status;
 }
 
 static TdProducerStatus
@@ -407,7 +414,7 @@ td_producer_words (TdProducer *p, const int64_t *words, uint64_t n)
         break;
       at += (uint64_t)words[at + 1];
     }
-  p->measured.n = 0;
+  td__producer_forget_measured (p);
   if (first != TD_PRODUCER_OK)
     memcpy (p->error, first_error, sizeof p->error);
   return first;

@@ -21,6 +21,7 @@ typedef struct
   uint32_t storage, next; /* slot of its storage; the next variable there; TD_TAPE_NONE */
   uint8_t dtype, ndim, category, flags, device;
   bool said, pinned;  /* the assembler knows it; it is remembered whatever comes */
+  bool in_order;      /* its elements lie row by row and without gaps */
   uint32_t parameter; /* text: its whole name */
   uint32_t layout;    /* text: offset and strides that are not the usual ones */
   uint32_t mark;      /* of the operation that was looked at last */
@@ -48,6 +49,16 @@ typedef struct
   uint8_t category;
 } ProducerHeld;
 
+/** What td_producer_measure_ahead has found, until the words that name its variables. */
+typedef struct
+{
+  TdTapeStats stats;
+  void *elements; /* NULL: they are not kept */
+  uint64_t bytes;
+  uint8_t dtype;
+  bool named, in_order; /* in_order: of the variable that was named first */
+} ProducerMeasured;
+
 struct TdProducer
 {
   TdTapeWriter *w;
@@ -74,8 +85,10 @@ struct TdProducer
   uint64_t n_begun; /* iterations */
   bool in_iteration, outside, ended;
   uint32_t n_events, mark;
-  TdList orders;   /* uint16_t: how many backward events each event has */
-  TdList measured; /* TdTapeStats */
+  TdList orders;          /* uint16_t: how many backward events each event has */
+  TdList measured;        /* ProducerMeasured */
+  bool keeps_elements;    /* level values */
+  uint64_t waiting_bytes; /* of elements that are kept */
 
   /* marks of what has outlived its iteration */
   uint64_t credit, marked_bytes, marked_objects;
@@ -127,6 +140,18 @@ TdProducerStatus td__producer_report (TdProducer *p, uint32_t key, double value)
 TdProducerStatus td__producer_notice (TdProducer *p, uint32_t text);
 /** Return the number of the first `n` bytes of a text. */
 uint32_t td__producer_text_n (TdProducer *p, const char *text, size_t n);
+
+/** At level values: write the `n` elements of a variable, unless they are too many. */
+TdProducerStatus td__producer_elements (TdProducer *p, const ProducerVar *v,
+                                        const void *elements, uint64_t n);
+/** Keep a copy of what was measured. */
+void td__producer_keep (TdProducer *p, ProducerMeasured *m, uint32_t dtype,
+                        const void *elements, uint64_t n);
+/** Write what was kept as the `n` elements of a variable, if it is known to be those. */
+TdProducerStatus td__producer_say_kept (TdProducer *p, ProducerMeasured *m,
+                                        const ProducerVar *v, uint64_t n);
+/** Nothing that was measured is needed any more. */
+void td__producer_forget_measured (TdProducer *p);
 
 /** End the tape; the time is now. */
 TdProducerStatus td__producer_end (TdProducer *p, TdTapeEnd end);

@@ -188,6 +188,7 @@ td_producer_new (const TdProducerOptions *options, char *error, size_t n)
   p->clock.mono_ns = p->clock.ticks = to.mono_ns = to.ticks = clock_now ();
   p->clock.ns_per_tick = to.ns_per_tick = 1.0;
   to.level = o.level;
+  p->keeps_elements = o.level == TD_TAPE_LEVEL_VALUES;
   to.path = o.path;
   to.overwrite = o.overwrite != 0;
   to.budget_bytes = o.budget_bytes;
@@ -228,6 +229,7 @@ td_producer_free (TdProducer *p)
         }
     }
   td__producer_live_end (p);
+  td__producer_forget_measured (p);
   leave (p);
   td_assembler_free (p->a);
   td_tape_writer_free (p->w);
