@@ -6,7 +6,6 @@
 
 #include "agent/agent.h"
 #include "holdings.h"
-#include "stats.h"
 
 #include <stdio.h>
 #include <stdlib.h>

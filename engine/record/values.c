@@ -5,7 +5,6 @@
 
 #include "compute/core/copies.h"
 
-#include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +33,7 @@ td__recorder_stats_of (const TdNode *n, const TdBuffer *b, uint64_t id, TdTapeSt
 {
   TdShape shape = n->shape;
   const uint64_t size = (uint64_t)td_shape_size (&shape),
-                 sample = size > TD_STATS_SAMPLE ? TD_STATS_SAMPLED : TD_STATS_SAMPLE;
+                 sample = size > TD_TAPE_STATS_SAMPLE ? TD_TAPE_STATS_SAMPLED : TD_TAPE_STATS_SAMPLE;
   TdTensor x = { b->data, &shape, (int64_t)size, (TdDtype)n->dtype };
   TdStats d;
 
@@ -49,7 +48,7 @@ write_stats (TdRecorder *r, const TdNode *n, const TdBuffer *b, uint64_t size)
   TdRawStats *s;
   TdShape shape = n->shape;
   TdTensor x = { b->data, &shape, (int64_t)size, (TdDtype)n->dtype };
-  uint64_t sample = size > TD_STATS_SAMPLE ? TD_STATS_SAMPLED : TD_STATS_SAMPLE;
+  uint64_t sample = size > TD_TAPE_STATS_SAMPLE ? TD_TAPE_STATS_SAMPLED : TD_TAPE_STATS_SAMPLE;
 
   if (td__recorder_stats_async (r, n, &x, sample))
     return;

@@ -8,7 +8,6 @@
 #include "compute/core/inside.h"
 #include "compute/core/async-index.h"
 #include "../recorder.h"
-#include "../stats.h"
 #include "read.h"
 #include "together.h"
 
@@ -256,7 +255,7 @@ stats_of (const TdBuffer *b, const TdNode *n, TdTapeStats *s)
   TdStats d;
 
   if (b->device->ops == &td__cpu_ops)
-    td_stats_compute (b->data, n->dtype, (uint64_t)x.size, 0, s);
+    td_tape_measure (b->data, n->dtype, (uint64_t)x.size, 0, s);
   else if (b->device->computes && b->device->ops->stats (b->device, &x, 1, 0, &d) == TD_OK)
     {
       s->n_nan = d.n_nan;
@@ -332,7 +331,7 @@ member_breaks (const TdInsideStep *step, const TdTensor *result, void *user)
   member.cls = step->cls;
   member.site = step->site;
   member.path = step->path;
-  td_stats_compute (result->data, (uint8_t)result->dtype, (uint64_t)result->size, 0, &s);
+  td_tape_measure (result->data, (uint8_t)result->dtype, (uint64_t)result->size, 0, &s);
   m = moment_of (&member, &place);
   m.after = true;
   m.n_nan = s.n_nan;

@@ -3,7 +3,6 @@
 #include "producer-private.h"
 #include "../agent/control.h"
 #include "../ring.h"
-#include "../stats.h"
 #include "dtype.h"
 #include "json-line.h"
 
@@ -264,7 +263,7 @@ gate_after (ProducerLive *l)
 
       if (array.dtype <= TD_TAPE_BF16 && is_whole (&array))
         {
-          td_stats_compute (array.data, (uint8_t)array.dtype,
+          td_tape_measure (array.data, (uint8_t)array.dtype,
                             array.bytes / td__dtype_sizes[array.dtype], 0, &s);
           m.n_nan += s.n_nan;
           m.n_inf += s.n_pos_inf + s.n_neg_inf;

@@ -1,7 +1,6 @@
 /* Numbers of a recorded program, and a whole row of records in one call.
  * SPDX-License-Identifier: MIT */
 #include "producer-private.h"
-#include "../stats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,7 +102,7 @@ td_producer_measure (TdProducer *p, uint64_t variable, const void *data, uint64_
   if (v->dtype >= TD_TAPE_N_DTYPES || (data == NULL && n > 0))
     return td__producer_refuse (p, TD_PRODUCER_WRONG,
                                 "measure: there are no elements that can be read");
-  td_stats_compute (data, v->dtype, n, v->id, &stats);
+  td_tape_measure (data, v->dtype, n, v->id, &stats);
   status = put_statistics (p, v, &stats);
   return status == TD_PRODUCER_OK ? td__producer_elements (p, v, data, n) : status;
 }
@@ -125,7 +124,7 @@ td_producer_measure_ahead (TdProducer *p, uint32_t dtype, const void *data, uint
     return td__producer_refuse (p, TD_PRODUCER_MEMORY,
                                 "measure: too many wait for their words");
   *measured = (ProducerMeasured){ .elements = NULL };
-  td_stats_compute (data, dtype, n, p->measured.n, &measured->stats);
+  td_tape_measure (data, dtype, n, p->measured.n, &measured->stats);
   td__producer_keep (p, measured, dtype, data, n);
   return (int64_t)p->measured.n - 1;
 }

@@ -1,7 +1,7 @@
 /* Statistics of arrays: two passes over blocks that fit the first cache level, so that the
  * mean and the squared differences are as exact as float64 allows.
  * SPDX-License-Identifier: MIT */
-#include "stats.h"
+#include "td-tape-writer.h"
 
 #include <math.h>
 #include <string.h>
@@ -155,7 +155,7 @@ merge_block (TdTapeStats *stats, uint64_t before, const double *x, uint32_t n, d
 static void
 count_bins (const void *data, Load load, uint64_t n, uint64_t seed, TdTapeStats *stats)
 {
-  uint64_t stride = (n + TD_STATS_SAMPLE - 1) / TD_STATS_SAMPLE;
+  uint64_t stride = (n + TD_TAPE_STATS_SAMPLE - 1) / TD_TAPE_STATS_SAMPLE;
   double x;
 
   if (n == 0)
@@ -170,7 +170,7 @@ count_bins (const void *data, Load load, uint64_t n, uint64_t seed, TdTapeStats 
 }
 
 void
-td_stats_compute (const void *data, unsigned dtype, uint64_t n, uint64_t seed,
+td_tape_measure (const void *data, unsigned dtype, uint64_t n, uint64_t seed,
                   TdTapeStats *stats)
 {
   double block[BLOCK], squares = 0;
@@ -187,7 +187,7 @@ td_stats_compute (const void *data, unsigned dtype, uint64_t n, uint64_t seed,
 
       load (data, from, count, block);
       kept = drop_non_finite (block, count, stats);
-      if (n <= TD_STATS_SAMPLE)
+      if (n <= TD_TAPE_STATS_SAMPLE)
         for (uint32_t i = 0; i < kept; i++)
           if (block[i] != 0)
             stats->bins[bin_of (block[i])]++;
@@ -195,7 +195,7 @@ td_stats_compute (const void *data, unsigned dtype, uint64_t n, uint64_t seed,
         merge_block (stats, finite, block, kept, &squares);
       finite += kept;
     }
-  if (n <= TD_STATS_SAMPLE)
+  if (n <= TD_TAPE_STATS_SAMPLE)
     stats->n_sampled = load ? n : 0;
   else if (load != NULL)
     count_bins (data, load, n, seed, stats);
