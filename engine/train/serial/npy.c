@@ -19,6 +19,8 @@ static const char *const descriptions[] = {
   [TD_I32] = "<i4", [TD_I64] = "<i8", [TD_U8] = "|u1",  [TD_BOOL] = "|b1",
 };
 
+_Static_assert(TD__NPY_MAX_DIMS == TD_MAX_DIMS, "of a header and of an array");
+
 static bool
 find_dtype (const TdNpyHeader *header, TdDtype *dtype, const char **why)
 {
@@ -38,35 +40,6 @@ find_dtype (const TdNpyHeader *header, TdDtype *dtype, const char **why)
   return false;
 }
 
-/* Read the header and where the elements begin. */
-static bool
-read_header (const void *data, size_t bytes, TdNpyHeader *header, size_t *offset,
-             const char **why)
-{
-  const unsigned char *p = data;
-  size_t head, length;
-  char *text;
-  bool ok;
-
-  *why = "it is not an npy array";
-  if (bytes < 12 || memcmp (p, "\x93NUMPY", 6) != 0 || p[6] < 1 || p[6] > 3)
-    return false;
-  head = p[6] == 1 ? 10 : 12;
-  length = p[6] == 1
-               ? (size_t)p[8] | (size_t)p[9] << 8
-               : (size_t)p[8] | (size_t)p[9] << 8 | (size_t)p[10] << 16 | (size_t)p[11] << 24;
-  if (length > bytes - head || length > 65536)
-    return false;
-  text = td__xcalloc (length + 1, 1);
-  memcpy (text, p + head, length);
-  *offset = head + length;
-  ok = td__npy_header_parse (text, header);
-  free (text);
-  *why = header->is_record ? "it is a record array, which is not read"
-                           : "its header is not the dictionary of an npy file";
-  return ok && !header->is_record;
-}
-
 bool
 td__npy_parse_first (const void *data, size_t bytes, TdNpy *npy, size_t *used, const char **why)
 {
@@ -74,11 +47,12 @@ td__npy_parse_first (const void *data, size_t bytes, TdNpy *npy, size_t *used, c
   size_t need;
 
   memset (npy, 0, sizeof *npy);
-  if (!read_header (data, bytes, &header, &npy->offset, why)
+  if (!td__npy_header_read (data, bytes, &header, &npy->offset, why)
       || !find_dtype (&header, &npy->dtype, why))
     return false;
   npy->fortran = header.fortran;
-  npy->shape = header.shape;
+  npy->shape.ndim = header.ndim;
+  memcpy (npy->shape.dim, header.dim, sizeof npy->shape.dim);
   *why = "it has not the elements that its shape promises";
   if (!td__shape_bytes (&npy->shape, npy->dtype, &need) || need > bytes - npy->offset)
     return false;
@@ -117,7 +91,7 @@ td__npy_type (const void *data, size_t bytes, size_t *offset)
   TdNpyHeader header;
   const char *why;
 
-  if (!read_header (data, bytes, &header, offset, &why))
+  if (!td__npy_header_read (data, bytes, &header, offset, &why))
     return '\0';
   return strchr ("|<=>", header.descr[0]) != NULL ? header.descr[header.descr[0] != '\0']
                                                   : header.descr[0];
@@ -150,12 +124,12 @@ td__npy_parse_text (const void *data, size_t bytes, size_t *text_bytes, const ch
   size_t offset = 0, chars = 0, n = 0, width;
   char *text, letter = '\0';
   TdNpyHeader header;
-  bool ok = read_header (data, bytes, &header, &offset, why)
+  bool ok = td__npy_header_read (data, bytes, &header, &offset, why)
             && text_type (header.descr, &letter, &chars);
 
   width = letter == 'U' ? 4 : 1;
   *why = "it is not a single text";
-  if (!ok || header.shape.ndim != 0 || chars > bytes || chars * width != bytes - offset)
+  if (!ok || header.ndim != 0 || chars > bytes || chars * width != bytes - offset)
     return NULL;
   text = td__xcalloc (chars + 1, 4);
   while (chars > 0 && ((const char *)data)[offset + chars * width - 1] == '\0'

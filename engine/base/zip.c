@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "zip.h"
 
-#include "../links/object.h"
+#include "host-memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -177,11 +177,15 @@ td__zip_open (const char *path, const char **why)
 {
   unsigned char end[END_BYTES];
   struct stat st;
-  TdZip *zip = td__xcalloc (1, sizeof *zip);
+  TdZip *zip = calloc (1, sizeof *zip);
 
+  *why = "no memory for it";
+  if (zip == NULL)
+    return NULL;
   zip->fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (zip->fd < 0)
-    *why = strerror (errno); /* NOLINT(concurrency-mt-unsafe): the engine's one thread */
+    *why
+        = strerror (errno); /* NOLINT(concurrency-mt-unsafe): its text is a constant in glibc */
   else if (fstat (zip->fd, &st) != 0 || !S_ISREG (st.st_mode))
     *why = "not a regular file";
   else

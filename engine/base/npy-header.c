@@ -75,12 +75,12 @@ take_shape (const char *at, TdNpyHeader *h)
 
       at = blanks (at);
       size = *at >= '0' && *at <= '9' ? strtoll (at, &end, 10) : -1;
-      if (size < 0 || size == INT64_MAX || h->shape.ndim == TD_MAX_DIMS)
+      if (size < 0 || size == INT64_MAX || h->ndim == TD__NPY_MAX_DIMS)
         return NULL;
-      h->shape.dim[h->shape.ndim++] = size;
+      h->dim[h->ndim++] = size;
       at = *end == 'L' ? end + 1 : end; /* Python 2 wrote 3L */
       next = eat (at, ',');
-      if (next == NULL && (h->shape.ndim == 1 || eat (at, ')') == NULL)) /* (3) is no tuple */
+      if (next == NULL && (h->ndim == 1 || eat (at, ')') == NULL)) /* (3) is no tuple */
         return NULL;
       at = next != NULL ? next : at;
     }
@@ -142,4 +142,35 @@ td__npy_header_parse (const char *text, TdNpyHeader *header)
       at = next != NULL ? next : at;
     }
   return at != NULL && seen == (1u << N_ENTRIES) - 1 && *blanks (next) == '\0';
+}
+
+bool
+td__npy_header_read (const void *data, size_t bytes, TdNpyHeader *header, size_t *offset,
+                     const char **why)
+{
+  const unsigned char *p = data;
+  size_t head, length;
+  char *text;
+  bool ok;
+
+  *why = "it is not an npy array";
+  if (bytes < 12 || memcmp (p, "\x93NUMPY", 6) != 0 || p[6] < 1 || p[6] > 3)
+    return false;
+  head = p[6] == 1 ? 10 : 12;
+  length = p[6] == 1
+               ? (size_t)p[8] | (size_t)p[9] << 8
+               : (size_t)p[8] | (size_t)p[9] << 8 | (size_t)p[10] << 16 | (size_t)p[11] << 24;
+  if (length > bytes - head || length > 65536)
+    return false;
+  text = calloc (length + 1, 1);
+  *why = "no memory for it";
+  if (text == NULL)
+    return false;
+  memcpy (text, p + head, length);
+  *offset = head + length;
+  ok = td__npy_header_parse (text, header);
+  free (text);
+  *why = header->is_record ? "it is a record array, which is not read"
+                           : "its header is not the dictionary of an npy file";
+  return ok && !header->is_record;
 }
