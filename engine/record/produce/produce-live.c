@@ -264,7 +264,7 @@ gate_after (ProducerLive *l)
       if (array.dtype <= TD_TAPE_BF16 && is_whole (&array))
         {
           td_tape_measure (array.data, (uint8_t)array.dtype,
-                            array.bytes / td__dtype_sizes[array.dtype], 0, &s);
+                           array.bytes / td__dtype_sizes[array.dtype], 0, &s);
           m.n_nan += s.n_nan;
           m.n_inf += s.n_pos_inf + s.n_neg_inf;
           m.norm = s.l2 > m.norm ? s.l2 : m.norm;

@@ -57,21 +57,64 @@ td__producer_keep (TdProducer *p, ProducerMeasured *m, uint32_t dtype, const voi
   p->waiting_bytes += bytes;
 }
 
-/* A view of the same memory has the same numbers, but in the same order only where both go
- * through it row by row. */
+/* Elements that lie in memory by strides, row by row, or the other way.  False: they leave what
+ * there is of them. */
+static bool
+move (const int64_t *dims, const int64_t *strides, unsigned ndim, size_t size, uint64_t n,
+      const char *from, char *to, bool to_memory)
+{
+  int64_t at[TD_TAPE_MAX_NDIM] = { 0 };
+  uint64_t place = 0;
+
+  for (uint64_t i = 0; i < n; i++)
+    {
+      if (place >= n)
+        return false;
+      if (to_memory)
+        memcpy (to + place * size, from + i * size, size);
+      else
+        memcpy (to + i * size, from + place * size, size);
+      for (unsigned d = ndim; d-- > 0;)
+        {
+          place += (uint64_t)strides[d];
+          if (++at[d] < dims[d])
+            break;
+          place -= (uint64_t)(strides[d] * at[d]);
+          at[d] = 0;
+        }
+    }
+  return true;
+}
+
+/* The same memory in the order of another view of it. */
+static TdProducerStatus
+put_view (TdProducer *p, const ProducerMeasured *m, const ProducerVar *v, uint64_t n)
+{
+  const size_t size = td_tape_dtype_bytes (v->dtype);
+  char *memory = calloc (n + 1, size), *rows = malloc (n * size + 1);
+  TdProducerStatus status = TD_PRODUCER_OK; /* without memory they are left out */
+
+  if (memory != NULL && rows != NULL
+      && move (m->dims, m->strides, m->ndim, size, n, m->elements, memory, true)
+      && move (v->dims, v->strides, v->ndim, size, n, memory, rows, false))
+    status = put (p, v, rows, m->bytes);
+  free (memory);
+  free (rows);
+  return status;
+}
+
 TdProducerStatus
 td__producer_say_kept (TdProducer *p, ProducerMeasured *m, const ProducerVar *v, uint64_t n)
 {
-  const bool first = !m->named, same = m->in_order && v->in_order;
-
-  if (first)
-    {
-      m->named = true;
-      m->in_order = v->in_order;
-    }
-  if (m->elements == NULL || (!first && !same) || m->dtype != v->dtype
+  if (m->elements == NULL || m->dtype != v->dtype
       || m->bytes != n * td_tape_dtype_bytes (v->dtype))
     return TD_PRODUCER_OK;
+  if (m->named)
+    return put_view (p, m, v, n);
+  m->named = true;
+  m->ndim = v->ndim;
+  memcpy (m->dims, v->dims, sizeof m->dims);
+  memcpy (m->strides, v->strides, sizeof m->strides);
   return put (p, v, m->elements, m->bytes);
 }
 

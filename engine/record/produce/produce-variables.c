@@ -64,15 +64,18 @@ leaves_storage (const TdProducerVariable *v, const ProducerStorage *s)
   return last >= s->bytes / size;
 }
 
-/* Its elements lie row by row and without gaps. */
+/* How its elements lie, in elements.  False: not row by row. */
 static bool
-is_in_order (const TdProducerVariable *v)
+find_strides (const TdProducerVariable *v, int64_t *strides)
 {
   int64_t step = 1;
   bool usual = true;
 
-  for (uint32_t d = v->ndim; v->strides != NULL && d-- > 0; step *= v->dims[d])
-    usual = usual && (v->dims[d] <= 1 || v->strides[d] == step);
+  for (uint32_t d = v->ndim; d-- > 0; step *= v->dims[d])
+    {
+      strides[d] = v->strides != NULL ? v->strides[d] : step;
+      usual = usual && (v->dims[d] <= 1 || strides[d] == step);
+    }
   return usual;
 }
 
@@ -82,7 +85,8 @@ layout_text (TdProducer *p, const TdProducerVariable *v)
 {
   char text[256];
   int n = 0;
-  const bool usual = is_in_order (v);
+  int64_t strides[TD_TAPE_MAX_NDIM];
+  const bool usual = find_strides (v, strides);
 
   if (v->offset > 0)
     n = snprintf (text, sizeof text, "offset=%llu", (unsigned long long)v->offset);
@@ -199,10 +203,10 @@ td_producer_variable (TdProducer *p, const TdProducerVariable *given)
                       .flags = (uint8_t)in.flags,
                       .device = (uint8_t)in.device,
                       .parameter = in.parameter,
-                      .in_order = is_in_order (&in),
                       .layout = layout_text (p, &in) };
   if (in.ndim > 0)
     memcpy (v->dims, in.dims, in.ndim * sizeof *v->dims);
+  find_strides (&in, v->strides);
   if (s != NULL)
     {
       v->storage = (uint32_t)(s - (ProducerStorage *)p->storages.items);

@@ -16,12 +16,11 @@
 typedef struct
 {
   uint64_t id, made; /* made: in which iteration, counted from 1; 0: before the first */
-  int64_t dims[TD_TAPE_MAX_NDIM];
+  int64_t dims[TD_TAPE_MAX_NDIM], strides[TD_TAPE_MAX_NDIM]; /* in elements */
   uint32_t name, layer, place;
   uint32_t storage, next; /* slot of its storage; the next variable there; TD_TAPE_NONE */
   uint8_t dtype, ndim, category, flags, device;
   bool said, pinned;  /* the assembler knows it; it is remembered whatever comes */
-  bool in_order;      /* its elements lie row by row and without gaps */
   uint32_t parameter; /* text: its whole name */
   uint32_t layout;    /* text: offset and strides that are not the usual ones */
   uint32_t mark;      /* of the operation that was looked at last */
@@ -53,10 +52,11 @@ typedef struct
 typedef struct
 {
   TdTapeStats stats;
-  void *elements; /* NULL: they are not kept */
+  void *elements; /* row by row as the first of them has them; NULL: they are not kept */
   uint64_t bytes;
-  uint8_t dtype;
-  bool named, in_order; /* in_order: of the variable that was named first */
+  int64_t dims[TD_TAPE_MAX_NDIM], strides[TD_TAPE_MAX_NDIM]; /* of the first */
+  uint8_t dtype, ndim;
+  bool named; /* the first is known */
 } ProducerMeasured;
 
 struct TdProducer
