@@ -1,5 +1,5 @@
-/* `tapedeck import`: what other programs recorded, as a tape; and snapshots and traces given
- * where a tape is expected, which are made into one on the way.
+/* `tapedeck import`: what other programs recorded, as a tape; and such files given where a tape
+ * is expected, which are made into one on the way.
  *
  * SPDX-License-Identifier: MIT */
 #include "command.h"
@@ -16,7 +16,7 @@
 static const char help[]
     = "Usage: tapedeck import FILE [-f] -o TAPE\n"
       "\n"
-      "FILE is a memory snapshot or a trace.\n"
+      "FILE is a memory snapshot, a trace, or a reference.\n"
       "A snapshot is what torch.cuda.memory._dump_snapshot () of PyTorch wrote: a pickle, of "
       "which\n"
       "only dictionaries, lists, texts and numbers are read.  What names code is refused.\n"
@@ -28,6 +28,10 @@ static const char help[]
       "TAPE then has its operations in time, for the views timeline, flame and schedule: a "
       "step\n"
       "of the profiler is an iteration.  A trace has no arrays.\n"
+      "A reference is an npz file with what layers of any framework returned, LAYER/out, "
+      "their\n"
+      "gradients, LAYER/grad, parameters, LAYER/NAME, and theirs, LAYER/NAME/grad: tapedeck\n"
+      "diff compares it by layers.\n"
       "-f overwrites an existing TAPE.  The other commands take such a FILE for a tape, too.";
 
 static int
@@ -45,7 +49,7 @@ parse (int argc, char **argv, const char **from, const char **tape, bool *force)
     else
       *from = argv[i];
   if (*from == NULL)
-    return td_usage_error (argv[0], "a snapshot or a trace expected");
+    return td_usage_error (argv[0], "a snapshot, a trace or a reference expected");
   if (*tape == NULL)
     return td_usage_error (argv[0], "-o TAPE expected");
   return td_refuse_standard_output (argv[0], "-o", *tape);
@@ -63,6 +67,17 @@ say_trace (const char *tape, const TdTapeImport *found)
   if (found->n_left_out > 0)
     printf ("%" PRIu64 " %s of other kinds left out: arrows, counters, moments\n",
             found->n_left_out, td_plural (found->n_left_out, "event is", "events are"));
+}
+
+static void
+say_reference (const char *tape, const TdTapeImport *found)
+{
+  printf ("%s: %" PRIu64 " %s of %" PRIu64 " %s\n", tape, found->n_arrays,
+          td_plural (found->n_arrays, "array", "arrays"), found->n_layers,
+          td_plural (found->n_layers, "layer", "layers"));
+  if (found->n_left_out > 0)
+    printf ("%" PRIu64 " %s left out: tapedeck info says which\n", found->n_left_out,
+            td_plural (found->n_left_out, "array is", "arrays are"));
 }
 
 /* What was odd in it is said, not hidden. */
@@ -105,6 +120,8 @@ td_command_import (int argc, char **argv)
     }
   if (found.n_slices > 0)
     say_trace (tape, &found);
+  else if (found.n_layers > 0)
+    say_reference (tape, &found);
   else
     say_snapshot (tape, &found);
   return TD_EXIT_OK;

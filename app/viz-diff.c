@@ -27,12 +27,14 @@ static const char help[]
       "Without ITERATION: the last complete one.\n"
       "\n"
       "--by layer compares a model with its port to another framework: what each layer\n"
-      "returned and the gradients of its parameters, by their statistics (level stats), and\n"
-      "names the first layer that differs, forward and backward. Statistics may lie apart by\n"
-      "A (0) and R (1e-4) times the size of what they are of. Layers are paired by their "
-      "order\n"
-      "and the sizes of their parameters, or by FILE, a line a pair of paths, - for none;\n"
-      "--names-out writes that table, to be edited.\n"
+      "returned, its gradient and those of its parameters, element by element where both\n"
+      "have them (level values), else by their statistics (level stats), and names the first\n"
+      "layer that differs, forward and backward, with its worst element. Numbers may lie\n"
+      "apart by A (0) and R (1e-4) times the size of what they are of. Layers are paired by\n"
+      "their names, or by their order and the sizes of their parameters, or by FILE, a line a\n"
+      "pair of paths, - for none; --names-out writes that table, to be edited. Instead of a\n"
+      "TAPE: an npz file of any framework with arrays LAYER/out, LAYER/grad and\n"
+      "LAYER/PARAMETER/grad.\n"
       "\n"
       "Of two memory snapshots: which blocks are new in the second and which are gone, by the\n"
       "place that allocated them.\n"
@@ -185,6 +187,13 @@ take_option (Asked *asked, const char *option, const char *value)
   return 0;
 }
 
+static TdPortSource
+source_of (TdIteration *iteration, TdSession *session)
+{
+  return (TdPortSource){ iteration, td_session_get_reader (session),
+                         td_session_is_reference (session) };
+}
+
 static int
 diff_by_layer (const Asked *asked, TdIteration *a, TdIteration *b, TdSession *session_a,
                TdSession *session_b)
@@ -194,9 +203,8 @@ diff_by_layer (const Asked *asked, TdIteration *a, TdIteration *b, TdSession *se
 
   if (asked->names && !g_file_get_contents (asked->names, &names, NULL, &error))
     return td__viz_trouble ("%s", error->message);
-  g_autoptr (TdPort) port
-      = td_port_new (a, b, td_session_get_reader (session_a), td_session_get_reader (session_b),
-                     names, asked->tolerance, &error);
+  const TdPortSource source_a = source_of (a, session_a), source_b = source_of (b, session_b);
+  g_autoptr (TdPort) port = td_port_new (&source_a, &source_b, names, asked->tolerance, &error);
   if (!port)
     return td__viz_trouble ("diff: %s", error->message);
   g_autofree char *table = td_port_names (port);

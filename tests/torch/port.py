@@ -1,15 +1,18 @@
 """A transformer or a residual network and its port, with or without a mistake:
 
     port.py --model gpt|resnet --side original|port [--fault FAULT] --tape FILE [--level LEVEL]
+    port.py --model gpt|resnet --side original|port [--fault FAULT] --npz FILE
 
-Both sides have the same weights, data and steps.  The port has names and classes of
+The second writes what PyTorch computes as a reference, by its hooks alone. Both sides have the same weights, data and steps.  The port has names and classes of
 its own: weights of layers lie the other way round, normalisations are written out.
 
 SPDX-License-Identifier: MIT
 """
 import argparse
 import math
+import sys
 
+import numpy
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -22,6 +25,7 @@ parser.add_argument("--model", choices=("gpt", "resnet"))
 parser.add_argument("--side", choices=("original", "port"))
 parser.add_argument("--fault", choices=FAULTS)
 parser.add_argument("--tape")
+parser.add_argument("--npz")
 parser.add_argument("--level", default="stats")
 given = parser.parse_args()
 torch.manual_seed(4)
@@ -177,7 +181,32 @@ if given.side == "port":
 torch.manual_seed(5)
 x = torch.randint(0, WORDS, (4, LENGTH)) if given.model == "gpt" else torch.randn(4, 3, 16, 16)
 y = torch.randint(0, WORDS, (4, LENGTH)) if given.model == "gpt" else torch.randint(0, 10, (4,))
+
+
+def write_reference():
+    arrays = {}
+
+    def keep(key, tensor):
+        arrays[key] = tensor.detach().numpy().copy()
+
+    def returned(name, out):
+        keep(name + "/out", out)
+        out.register_hook(lambda gradient: keep(name + "/grad", gradient))
+
+    for name, module in net.named_modules():
+        if name:
+            module.register_forward_hook(lambda module, inputs, out, name=name: returned(name, out))
+    F.cross_entropy(net(x).flatten(0, -2), y.flatten()).backward()
+    for name, p in net.named_parameters():
+        if p.grad is not None:
+            keep(name + "/grad", p.grad)
+    numpy.savez(given.npz, **arrays)
+
+
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+if given.npz:
+    write_reference()
+    sys.exit()
 with tapedeck.record(given.tape, net, level=given.level, overwrite=True):
     F.cross_entropy(net(x).flatten(0, -2), y.flatten()).backward()
     optimizer.step()

@@ -36,16 +36,27 @@ def run(*args, status=0):
     return result
 
 
-def record(folder, model, side, fault=None):
-    tape = os.path.join(folder, "-".join(filter(None, (model, side, fault))) + ".tdtape")
+def record(folder, model, side, fault=None, level="stats"):
+    tape = os.path.join(folder, "-".join(filter(None, (model, side, fault, level))) + ".tdtape")
     if not os.path.exists(tape):
-        run(python, "port.py", "--model", model, "--side", side, "--tape", tape, *(["--fault", fault] if fault else []))
+        run(python, "port.py", "--model", model, "--side", side, "--tape", tape, "--level", level,
+            *(["--fault", fault] if fault else []))
     return tape
 
 
+def reference(folder, model, side, fault=None):
+    path = os.path.join(folder, "-".join(filter(None, (model, side, fault))) + ".npz")
+    if not os.path.exists(path):
+        run(python, "port.py", "--model", model, "--side", side, "--npz", path, *(["--fault", fault] if fault else []))
+    return path
+
+
+def diff(a, b, *more, status):
+    return json.loads(run(tapedeck, "diff", a, b, "--by", "layer", "--json", *more, status=status).stdout)
+
+
 def compared(folder, model, fault=None, *more, status):
-    tapes = record(folder, model, "original"), record(folder, model, "port", fault)
-    return json.loads(run(tapedeck, "diff", *tapes, "--by", "layer", "--json", *more, status=status).stdout)
+    return diff(record(folder, model, "original"), record(folder, model, "port", fault), *more, status=status)
 
 
 def equal(folder, model):
@@ -107,7 +118,7 @@ def names(folder):
     run(tapedeck, "diff", *tapes, "--by", "layer", "--names-out", table)
     with open(table) as file:
         lines = file.read().splitlines()
-    assert "Gpt/h/2/attn/out Port/net/h/2/attn/out" in lines, lines
+    assert "Gpt/h/2/attn/out Port/net/h/2/attn/out # by name" in lines, lines
     first, second = (next(line for line in lines if line.startswith("Gpt/h/%d/ln_1 " % i)).split() for i in (0, 1))
     with open(table, "w") as file:
         file.write("%s %s\n%s -\n" % (first[0], second[1], second[0]))
@@ -141,6 +152,107 @@ def unlike(folder):
     assert "level stats" in error, error
 
 
+# the same by NumPy, of what PyTorch's own hooks have seen
+WORST = """
+import json, numpy, sys
+a, b = (numpy.load(path)[key].astype("f8") for path, key in zip(sys.argv[1::2], sys.argv[2::2]))
+size = numpy.maximum(numpy.maximum(abs(a), abs(b)), max(numpy.sqrt((x * x).mean()) for x in (a, b)))
+apart = abs(a - b) / size
+at = numpy.unravel_index(apart.argmax(), a.shape)
+print(json.dumps({"index": [int(i) for i in at], "a": a[at], "b": b[at], "apart": apart[at], "of": a.size,
+                  "beyond": int((apart > 1e-4).sum())}))
+"""
+
+
+def same_worst(numbers, folder, fault, key):
+    want = json.loads(run(python, "-c", WORST, reference(folder, "gpt", "original"), key,
+                          reference(folder, "gpt", "port", fault), "net." + key).stdout)
+    assert numbers["elements"] == "compared" and numbers["index_a"] == numbers["index_b"] == want["index"], numbers
+    assert (numbers["a"], numbers["b"], numbers["of"]) == (want["a"], want["b"], want["of"]), (numbers, want)
+    assert abs(numbers["apart"] - want["apart"]) < 1e-9 and numbers["beyond"] == want["beyond"] > 0, (numbers, want)
+
+
+def line_of(source):
+    name, line = source.split(" ")[0].split(":")
+    with open(os.path.join(HERE, name)) as file:
+        return file.read().splitlines()[int(line) - 1]
+
+
+def elements(folder):
+    """At level values the worst element is named, with both values and where both sides made it."""
+    a, b = record(folder, "gpt", "original", None, "values"), record(folder, "gpt", "port", "epsilon", "values")
+    said = diff(a, b, status=1)
+    assert said["first_forward"] == "Gpt/h/3/ln_2", said["first_forward"]
+    row = next(row for row in said["layers"] if row["a"] == said["first_forward"])
+    same_worst(row["output"], folder, "epsilon", "h.3.ln_2/out")
+    assert "self.ln_2(x)" in line_of(row["output"]["source_a"]), row["output"]
+    assert "self.beta" in line_of(row["output"]["source_b"]), row["output"]
+    text = run(tapedeck, "diff", a, b, "--by", "layer", status=1).stdout
+    index = "(%s)" % ", ".join(map(str, row["output"]["index_a"]))
+    assert ": element %s %.6g, %.6g (" % (index, row["output"]["a"], row["output"]["b"]) in text, text[:500]
+    assert "\n  A  %s\n  B  %s\n" % (row["output"]["source_a"], row["output"]["source_b"]) in text, text[:500]
+    # without a mistake all elements are the same, whichever way round a weight lies
+    said = diff(a, record(folder, "gpt", "port", None, "values"), "--atol", "1e-6", status=0)
+    for row in said["layers"]:
+        assert row["output"]["elements"] == "compared", row
+        assert all(p["gradient"]["elements"] == "compared" for p in row["parameters"]), row
+    square = next(row for row in said["layers"] if row["a"] == "Gpt/h/2/attn/out")["parameters"]
+    assert [p["transposed"] for p in square if p["a"] == "weight"] == [True], square
+
+
+def arrays(folder):
+    """Arrays that any framework wrote stand for either side, forward and backward."""
+    tape = record(folder, "gpt", "port", None, "values")
+    for a, b in ((reference(folder, "gpt", "original"), tape), (tape, reference(folder, "gpt", "original"))):
+        said = diff(a, b, "--atol", "1e-6", status=0)
+        assert len(said["layers"]) == 6 * 10 + 4, len(said["layers"])
+        for row in said["layers"]:
+            assert row["paired"] == "by name" and row["output"]["elements"] == "compared", row
+        assert sum(len(row["parameters"]) for row in said["layers"]) == 6 * 12 + 5
+        assert said["layers"][0]["a"].endswith("wte") and said["layers"][-1]["a"].endswith("head")
+    tape = record(folder, "gpt", "port", "epsilon", "values")
+    said = diff(reference(folder, "gpt", "original"), tape, status=1)
+    assert said["first_forward"] == "h/3/ln_2", said["first_forward"]
+    row = next(row for row in said["layers"] if row["a"] == "h/3/ln_2")
+    same_worst(row["output"], folder, "epsilon", "h.3.ln_2/out")
+    assert row["output"]["source_a"] == "gpt-original.npz: h.3.ln_2/out", row
+    # of both references the gradients of what layers returned are known, too
+    said = diff(reference(folder, "gpt", "original"), reference(folder, "gpt", "port", "epsilon"), status=1)
+    row = next(row for row in said["layers"] if row["a"] == "h/3/ln_2")
+    same_worst(row["gradient"], folder, "epsilon", "h.3.ln_2/grad")
+    assert said["first_backward"] == "head", said["first_backward"]
+
+
+def in_part(folder):
+    """What only one side has, or neither, is said."""
+    stats = record(folder, "gpt", "port")
+    said = diff(reference(folder, "gpt", "original"), stats, "--atol", "1e-6", status=0)
+    assert all(row["output"]["elements"] == "missing in B" for row in said["layers"]), said["layers"][0]
+    assert any("A has no elements of 0 of them, B of 64" in note for note in said["notes"]), said["notes"]
+    text = run(tapedeck, "diff", stats, record(folder, "gpt", "original"), "--by", "layer", "--atol", "1e-6").stdout
+    assert "A has no elements of 66 of them, B of 66 (level values" in text, text[:600]
+
+
+def other_names(folder):
+    """A reference whose names are others is paired by a table that was written and edited."""
+    path, table = os.path.join(folder, "other.npz"), os.path.join(folder, "other.txt")
+    run(python, "-c", "import numpy, sys\na = numpy.load(sys.argv[1])\n"
+        "numpy.savez(sys.argv[2], **{k.replace('ln_', 'norm').replace('attn', 'att'): a[k] for k in sorted(a)})",
+        reference(folder, "gpt", "original"), path)
+    tape = record(folder, "gpt", "original", None, "values")
+    run(tapedeck, "diff", tape, reference(folder, "gpt", "original"), "--by", "layer", "--names-out", table)
+    with open(table) as file:
+        lines = file.read().replace(" h/", " H/")
+    assert "Gpt/h/3/ln_2 H/3/ln_2 # by name" in lines, lines
+    with open(table, "w") as file:
+        for line in lines.splitlines():
+            ours, theirs, *_ = line.split() if not line.startswith("#") else ("#", "")
+            file.write("%s %s\n" % (ours, theirs.replace("H/", "h/").replace("ln_", "norm").replace("attn", "att")))
+    said = diff(tape, path, "--names", table, status=0)
+    assert len(said["layers"]) == 64 and all(row["paired"] == "by the table" for row in said["layers"]), said
+    assert all(row["output"]["verdict"] == "same" for row in said["layers"])
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         claim("gpt: a weight that only one side trains is a difference", frozen, folder)
@@ -151,6 +263,10 @@ def main():
                       model, fault, layer)
         claim("tolerances are the caller's", tolerance, folder)
         claim("the table of names is written, edited and given", names, folder)
+        claim("the worst element is named, as NumPy finds it, with both sources", elements, folder)
+        claim("arrays of any framework are either side", arrays, folder)
+        claim("a reference with other names is paired by a table", other_names, folder)
+        claim("what is missing or known in part is said", in_part, folder)
         claim("what has no counterpart is a difference, what has no numbers is not called equal", unlike, folder)
     claims.end()
 

@@ -34,9 +34,8 @@ half_value (guint16 h)
   return e > 0 ? sign * ldexp (1024 + m, e - 25) : sign * ldexp (m, -24);
 }
 
-/* The element as a number, and where it stands on the line of all numbers of its type. */
-static double
-element (guint dtype, const guint8 *p, gint64 *place)
+double
+td__diff_element (guint dtype, const guint8 *p, gint64 *place)
 {
   union
   {
@@ -79,7 +78,7 @@ static void
 compare_element (TdDiffNumbers *n, guint dtype, const guint8 *a, const guint8 *b, gint64 index)
 {
   gint64 place_a, place_b;
-  double x = element (dtype, a, &place_a), y = element (dtype, b, &place_b);
+  double x = td__diff_element (dtype, a, &place_a), y = td__diff_element (dtype, b, &place_b);
   double apart = fabs (x - y);
   gboolean nan = isnan (x) || isnan (y);
   guint64 ulp = place_a > place_b ? (guint64)place_a - (guint64)place_b

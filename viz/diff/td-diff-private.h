@@ -82,6 +82,9 @@ void td__diff_times (TdComparison *c);
 guint64 td__diff_event_ns (const TdComparison *c, guint side, guint event);
 
 /* td-diff-numbers.c */
+/** The element at `p` as a number, and where it stands on the line of all numbers of its type.
+ */
+double td__diff_element (guint dtype, const guint8 *p, gint64 *place);
 /** Compare the numbers of all pairs' outputs. */
 void td__diff_numbers (TdComparison *c);
 

@@ -1,8 +1,9 @@
 /*
  * Which layer of a model is which of its port: by a table, or guessed. Layers that have
- * parameters are aligned in their order by the sizes of these, whichever way round a weight
- * lies; what stands around the same layers on both sides is the same; layers without parameters
- * are left out.
+ * parameters are the same by their names, if all of one side's are called so on the other; else
+ * they are aligned in their order by the sizes of these, whichever way round a weight lies.
+ * Layers without parameters are the same by their names, too, or if they stand around the same
+ * layers. Where a side knows of no parameters, what layers return stands for these.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -41,18 +42,39 @@ signature (const TdPortLayer *layer)
   return td__names_token (dims, largest->ndim);
 }
 
-/* Layers with parameters: their indices, and tokens to be aligned. */
-static void
-find_units (const TdPort *self, guint side, GArray *units, GArray *tokens)
+gboolean
+td__port_may_pair (const TdPort *self, guint a, guint b)
 {
-  for (guint i = 0; i < self->side[side].layers->len; i++)
-    if (td__port_layer (self, side, i)->parameters->len > 0)
-      {
-        guint64 token = signature (td__port_layer (self, side, i));
+  const TdPortLayer *x = td__port_layer (self, 0, a), *y = td__port_layer (self, 1, b);
 
-        g_array_append_val (units, i);
-        g_array_append_val (tokens, token);
-      }
+  return x->parameters->len == 0 || y->parameters->len == 0 || signature (x) == signature (y);
+}
+
+/* Layers without a partner: all, or those that have parameters. Their indices. */
+static GArray *
+find_units (const TdPort *self, guint side, gboolean with_parameters)
+{
+  GArray *units = g_array_new (FALSE, FALSE, sizeof (guint));
+
+  for (guint i = 0; i < self->side[side].layers->len; i++)
+    if (self->partner[side][i] < 0
+        && (!with_parameters || td__port_layer (self, side, i)->parameters->len > 0))
+      g_array_append_val (units, i);
+  return units;
+}
+
+static GArray *
+find_tokens (const TdPort *self, guint side, const GArray *units)
+{
+  GArray *tokens = g_array_new (FALSE, FALSE, sizeof (guint64));
+
+  for (guint k = 0; k < units->len; k++)
+    {
+      guint64 token = signature (td__port_layer (self, side, g_array_index (units, guint, k)));
+
+      g_array_append_val (tokens, token);
+    }
+  return tokens;
 }
 
 static gboolean
@@ -61,13 +83,6 @@ is_within (const char *path, const char *around)
   const gsize n = strlen (around);
 
   return strncmp (path, around, n) == 0 && path[n] == '/';
-}
-
-static void
-pair (TdPort *self, guint a, guint b)
-{
-  self->partner[0][a] = (gint)b;
-  self->partner[1][b] = (gint)a;
 }
 
 /* The layers of B that stand around just the partners of what stands in A's layer `i`. */
@@ -96,33 +111,82 @@ pair_around (TdPort *self, const GArray *const units[2], guint i)
         }
       if (same)
         {
-          pair (self, i, j);
+          td__port_pair (self, i, j, TD_PORT_BY_WITHIN);
           return;
         }
     }
 }
 
+static void
+align (TdPort *self, const GArray *const units[2])
+{
+  g_autoptr (GArray) tokens_a = find_tokens (self, 0, units[0]);
+  g_autoptr (GArray) tokens_b = find_tokens (self, 1, units[1]);
+  g_autofree gint32 *b_of_a = g_new (gint32, units[0]->len + 1);
+  g_autofree gint32 *a_of_b = g_new (gint32, units[1]->len + 1);
+
+  td__align ((const guint64 *)(const void *)tokens_a->data, (gint)units[0]->len,
+             (const guint64 *)(const void *)tokens_b->data, (gint)units[1]->len, b_of_a,
+             a_of_b);
+  for (guint k = 0; k < units[0]->len; k++)
+    if (b_of_a[k] >= 0)
+      td__port_pair (self, g_array_index (units[0], guint, k),
+                     g_array_index (units[1], guint, (guint)b_of_a[k]), TD_PORT_BY_ORDER);
+}
+
+/* All pairs that may be: the names do not lie. */
+static gboolean
+names_fit (const TdPort *self, const GArray *const units[2])
+{
+  guint n = 0;
+
+  for (guint k = 0; k < units[0]->len; k++)
+    n += self->partner[0][g_array_index (units[0], guint, k)] >= 0;
+  return n == MIN (units[0]->len, units[1]->len);
+}
+
+static void
+unpair_all (TdPort *self)
+{
+  for (guint s = 0; s < 2; s++)
+    for (guint i = 0; i < self->side[s].layers->len; i++)
+      self->partner[s][i] = -1;
+}
+
 void
 td__port_guess (TdPort *self)
 {
-  g_autoptr (GArray) a = g_array_new (FALSE, FALSE, sizeof (guint));
-  g_autoptr (GArray) b = g_array_new (FALSE, FALSE, sizeof (guint));
-  g_autoptr (GArray) tokens_a = g_array_new (FALSE, FALSE, sizeof (guint64));
-  g_autoptr (GArray) tokens_b = g_array_new (FALSE, FALSE, sizeof (guint64));
+  g_autoptr (GArray) a = find_units (self, 0, TRUE);
+  g_autoptr (GArray) b = find_units (self, 1, TRUE);
   const GArray *const units[2] = { a, b };
+  const gboolean known = a->len > 0 && b->len > 0;
 
-  find_units (self, 0, a, tokens_a);
-  find_units (self, 1, b, tokens_b);
-  g_autofree gint32 *b_of_a = g_new (gint32, a->len + 1);
-  g_autofree gint32 *a_of_b = g_new (gint32, b->len + 1);
-  td__align ((const guint64 *)(const void *)tokens_a->data, (gint)a->len,
-             (const guint64 *)(const void *)tokens_b->data, (gint)b->len, b_of_a, a_of_b);
-  for (guint k = 0; k < a->len; k++)
-    if (b_of_a[k] >= 0)
-      pair (self, g_array_index (a, guint, k), g_array_index (b, guint, (guint)b_of_a[k]));
+  if (known && (!td__port_pair_names (self, units, units, TRUE) || !names_fit (self, units)))
+    {
+      unpair_all (self);
+      align (self, units);
+    }
+  g_autoptr (GArray) others_a = find_units (self, 0, FALSE);
+  g_autoptr (GArray) others_b = find_units (self, 1, FALSE);
+  const GArray *const others[2] = { others_a, others_b };
+  td__port_pair_names (self, others, known ? units : others, FALSE);
   for (guint i = 0; i < self->side[0].layers->len; i++)
     if (self->partner[0][i] < 0)
       pair_around (self, units, i);
+  if (!known)
+    td__port_pair_shapes (self);
+}
+
+const char *
+td__port_how (TdPortHow how)
+{
+  static const char *const words[] = { [TD_PORT_BY_TABLE] = "by the table",
+                                       [TD_PORT_BY_NAME] = "by name",
+                                       [TD_PORT_BY_ORDER] = "by order and sizes of parameters",
+                                       [TD_PORT_BY_WITHIN] = "by the layers within",
+                                       [TD_PORT_BY_SHAPE] = "by order and what they return" };
+
+  return words[how];
 }
 
 /* ---- a table ---- */
@@ -164,7 +228,7 @@ take_line (TdPort *self, char *line, guint number, GError **error)
           return FALSE;
         }
     }
-  pair (self, (guint)found[0], (guint)found[1]);
+  td__port_pair (self, (guint)found[0], (guint)found[1], TD_PORT_BY_TABLE);
   return TRUE;
 }
 

@@ -8,6 +8,8 @@
 
 #include "td-port-private.h"
 
+static const TdPortArray nothing = { .var = -1, .event = -1 };
+
 static void
 layer_free (gpointer data)
 {
@@ -27,7 +29,7 @@ find_layer (GHashTable *by_path, TdPortSide *side, const char *path)
     {
       layer = g_new0 (TdPortLayer, 1);
       layer->path = g_strdup (path);
-      layer->out = -1;
+      layer->out = layer->gradient = nothing;
       layer->parameters = g_array_new (FALSE, TRUE, sizeof (TdPortParameter));
       g_ptr_array_add (side->layers, layer);
       g_hash_table_insert (by_path, layer->path, layer);
@@ -38,11 +40,20 @@ find_layer (GHashTable *by_path, TdPortSide *side, const char *path)
 /* The numbers of each variable as the event that made it left them; of what nothing made, the
  * first that there are. */
 static void
-find_stats (TdPortSide *side)
+find_numbers (TdPortSide *side)
 {
   const TdTapeIteration *t = side->tape;
 
   side->stats = g_new0 (const TdTapeStats *, MAX (t->n_vars, 1));
+  side->tensors = g_new0 (const TdTapeTensorRef *, MAX (t->n_vars, 1));
+  for (guint i = 0; i < t->n_tensors; i++)
+    {
+      const TdTapeTensorRef *r = &t->tensors[i];
+
+      if (r->var < t->n_vars
+          && (!side->tensors[r->var] || t->vars[r->var].producer == (gint32)r->event))
+        side->tensors[r->var] = r;
+    }
   for (guint i = 0; i < t->n_stats; i++)
     {
       const TdTapeStats *s = &t->stats[i];
@@ -53,12 +64,22 @@ find_stats (TdPortSide *side)
     }
 }
 
-/* An event ends its layer and all around it, as far as is known by then. */
+static TdPortArray
+array_of (const TdPortSide *side, guint32 var)
+{
+  return (TdPortArray){ .var = (gint)var,
+                        .event = side->tape->vars[var].producer,
+                        .stats = side->stats[var],
+                        .tensor = side->tensors[var] };
+}
+
+/* An event ends its layer and all around it, as far as is known by then. What a reference's
+ * layers around it return, it says itself. */
 static void
 add_event (TdPortSide *side, GHashTable *by_path, guint e)
 {
   const TdTapeEvent *event = &side->tape->events[e];
-  g_autofree char *path = g_strdup (td_iteration_get_link_path (side->iteration, e));
+  g_autofree char *path = g_strdup (td_iteration_get_link_path (side->source.iteration, e));
 
   for (char *end; *path; *end = '\0')
     {
@@ -66,45 +87,107 @@ add_event (TdPortSide *side, GHashTable *by_path, guint e)
 
       layer->last = e;
       if (event->n_out > 0)
-        {
-          layer->out = (gint)side->tape->outs[event->first_out];
-          layer->stats = side->stats[layer->out];
-        }
-      end = strrchr (path, '/');
+        layer->out = array_of (side, side->tape->outs[event->first_out]);
+      end = side->source.is_reference ? NULL : strrchr (path, '/');
       end = end ? end : path;
     }
 }
 
+/* Did backward do it? */
+static gboolean
+is_backward (const TdTapeIteration *t, guint32 event)
+{
+  return event < t->n_events
+         && (t->events[event].phase == TD_TAPE_PHASE_BACKWARD
+             || t->events[event].phase == TD_TAPE_PHASE_ACCUMULATE);
+}
+
 /* What backward made of a gradient: the last that it wrote there.  One that the program has set
  * to zeros in place is older than the iteration, and begins with those. */
-static const TdTapeStats *
-stats_of_gradient (const TdPortSide *side, guint32 var)
+static TdPortArray
+array_of_gradient (const TdPortSide *side, guint32 var)
 {
   const TdTapeIteration *t = side->tape;
-  const TdTapeStats *found = side->stats[var];
+  TdPortArray found = array_of (side, var);
 
   for (guint i = 0; i < t->n_stats; i++)
-    {
-      const TdTapeStats *s = &t->stats[i];
-
-      if (s->var == var && s->event < t->n_events
-          && (t->events[s->event].phase == TD_TAPE_PHASE_BACKWARD
-              || t->events[s->event].phase == TD_TAPE_PHASE_ACCUMULATE))
-        found = s;
-    }
+    if (t->stats[i].var == var && is_backward (t, t->stats[i].event))
+      {
+        found.stats = &t->stats[i];
+        found.event = (gint)t->stats[i].event;
+      }
+  if (found.event == side->tape->vars[var].producer)
+    return found;
+  found.tensor = NULL; /* of then, or of no time */
+  for (guint i = 0; i < t->n_tensors; i++)
+    if (t->tensors[i].var == var && (gint)t->tensors[i].event == found.event)
+      found.tensor = &t->tensors[i];
   return found;
 }
 
-static const TdTapeStats *
+static TdPortArray
 find_gradient (const TdPortSide *side, const char *path)
 {
   const TdTapeIteration *t = side->tape;
 
   for (guint i = 0; i < t->n_grads; i++)
     if (t->grads[i].gradient < t->n_vars
-        && strcmp (td_iteration_get_string (side->iteration, t->grads[i].path), path) == 0)
-      return stats_of_gradient (side, t->grads[i].gradient);
-  return NULL;
+        && strcmp (td_iteration_get_string (side->source.iteration, t->grads[i].path), path)
+               == 0)
+      return array_of_gradient (side, t->grads[i].gradient);
+  return nothing;
+}
+
+static gboolean
+same_shape (const TdTapeIteration *t, guint32 a, guint32 b)
+{
+  const TdTapeVar *x = &t->vars[a], *y = &t->vars[b];
+
+  return x->ndim == y->ndim
+         && memcmp (t->dims + x->first_dim, t->dims + y->first_dim, x->ndim * sizeof *t->dims)
+                == 0;
+}
+
+/* The gradient of what an operation returned is what the first of its backward ones reads of
+ * its size, and none of them makes. */
+static TdPortArray
+find_gradient_of_out (const TdPortSide *side, guint32 var)
+{
+  const TdTapeIteration *t = side->tape;
+  const gint event = t->vars[var].producer;
+  guint n = 0;
+  const gint32 *twins
+      = event >= 0 ? td_iteration_get_twins (side->source.iteration, (guint)event, &n) : NULL;
+
+  for (guint i = 0; i < n; i++)
+    for (guint k = 0; k < t->events[twins[i]].n_in; k++)
+      {
+        const guint32 in = t->ins[t->events[twins[i]].first_in + k];
+        const gint32 producer = in < t->n_vars ? t->vars[in].producer : -1;
+
+        if (is_backward (t, (guint32)twins[i]) && in < t->n_vars
+            && t->vars[in].category == TD_TAPE_CATEGORY_GRADIENT && same_shape (t, in, var)
+            && (producer < 0 || t->events[producer].twin != event))
+          return array_of (side, in);
+      }
+  return nothing;
+}
+
+/* How often each layer was called, where the tape says when it was entered. */
+static void
+count_calls (TdPortSide *side, GHashTable *by_path)
+{
+  guint n = 0;
+  const TdLayer *layers = td_iteration_get_layers (side->source.iteration, &n);
+
+  for (guint i = 0; i < n; i++)
+    {
+      TdPortLayer *layer
+          = layers[i].is_link ? g_hash_table_lookup (by_path, layers[i].path) : NULL;
+
+      if (layer)
+        layer->n_calls++;
+    }
 }
 
 static void
@@ -148,18 +231,27 @@ by_end (gconstpointer a, gconstpointer b)
 }
 
 void
-td__port_side_read (TdPortSide *side, TdIteration *iteration, TdTapeReader *reader)
+td__port_side_read (TdPortSide *side, const TdPortSource *source)
 {
   g_autoptr (GHashTable) by_path = g_hash_table_new (g_str_hash, g_str_equal);
 
-  side->iteration = td_iteration_ref (iteration);
-  side->tape = td_iteration_get_tape (iteration);
+  side->source = *source;
+  td_iteration_ref (source->iteration);
+  side->tape = td_iteration_get_tape (source->iteration);
   side->layers = g_ptr_array_new_with_free_func (layer_free);
-  find_stats (side);
+  find_numbers (side);
   for (guint e = 0; e < side->tape->n_events; e++)
     if (side->tape->events[e].phase == TD_TAPE_PHASE_FORWARD)
       add_event (side, by_path, e);
-  add_parameters (side, by_path, reader);
+  for (guint i = 0; i < side->layers->len; i++)
+    {
+      TdPortLayer *layer = side->layers->pdata[i];
+
+      if (layer->out.var >= 0)
+        layer->gradient = find_gradient_of_out (side, (guint32)layer->out.var);
+    }
+  count_calls (side, by_path);
+  add_parameters (side, by_path, source->reader);
   g_ptr_array_sort (side->layers, by_end);
 }
 
@@ -168,5 +260,23 @@ td__port_side_clear (TdPortSide *side)
 {
   g_ptr_array_unref (side->layers);
   g_free (side->stats);
-  td_iteration_unref (side->iteration);
+  g_free (side->tensors);
+  td_iteration_unref (side->source.iteration);
+}
+
+char *
+td__port_source (const TdPortSide *side, const TdPortArray *array)
+{
+  TdIteration *it = side->source.iteration;
+
+  if (array->var < 0)
+    return g_strdup ("");
+  if (side->source.is_reference)
+    return g_strdup_printf ("%s: %s", td_tape_reader_info (side->source.reader, "program"),
+                            td_iteration_get_var_name (it, (guint)array->var));
+  if (array->event < 0)
+    return g_strdup ("");
+  g_autofree char *site = td_iteration_dup_site (it, (guint)array->event);
+  return g_strdup_printf ("%s%s%s", site, *site ? " " : "",
+                          td_iteration_get_op_name (it, (guint)array->event));
 }

@@ -100,10 +100,21 @@ td_session_is_trace (TdSession *self)
   return reader && is_import (reader, TD_TAPE_IMPORT_TRACE);
 }
 
+gboolean
+td_session_is_reference (TdSession *self)
+{
+  TdTapeReader *reader = td_session_get_reader (self);
+
+  return reader && is_import (reader, TD_TAPE_IMPORT_ARRAYS);
+}
+
 const char *
 td_session_import_kind (const char *path)
 {
-  return td_tape_is_snapshot (path) ? "Snapshot" : td_tape_is_trace (path) ? "Trace" : NULL;
+  return td_tape_is_snapshot (path) ? "Snapshot"
+         : td_tape_is_trace (path)  ? "Trace"
+         : td_tape_is_arrays (path) ? "Reference"
+                                    : NULL;
 }
 
 char *
@@ -136,6 +147,8 @@ describe_end (TdTapeReader *reader, const TdTapeEnd *end, TdProgramState *state)
         "a memory snapshot of PyTorch: blocks and a trace of allocations, no operations");
   if (is_import (reader, TD_TAPE_IMPORT_TRACE))
     return g_strdup ("a profiler's trace: operations and when they ran, no arrays");
+  if (is_import (reader, TD_TAPE_IMPORT_ARRAYS))
+    return g_strdup ("arrays of a reference: what layers returned, and gradients");
   if (end->signal && end->by == 0)
     g_string_printf (text, "killed by signal %d (%s)", end->signal, strsignal (end->signal));
   else if (end->signal)

@@ -1,5 +1,6 @@
 /* Importing: which kind of file it is, and the files around it.
  * SPDX-License-Identifier: MIT */
+#include "tape-arrays.h"
 #include "tape-trace.h"
 
 #include "replace.h"
@@ -51,7 +52,7 @@ td_tape_is_trace (const char *path)
 bool
 td_tape_is_import (const char *path)
 {
-  return td_tape_is_snapshot (path) || td_tape_is_trace (path);
+  return td_tape_is_snapshot (path) || td_tape_is_trace (path) || td_tape_is_arrays (path);
 }
 
 static TapePickle *
@@ -144,10 +145,21 @@ convert_trace (TdTapeWriter *w, void *from, TdTapeImport *what, char *error, siz
   return done;
 }
 
+static bool
+convert_arrays (TdTapeWriter *w, void *from, TdTapeImport *what, char *error, size_t n)
+{
+  TapeArrays *t = from;
+
+  t->error = error;
+  t->n_error = n;
+  td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_ARRAYS);
+  return td__tape_arrays_write (t, w, what);
+}
+
 /* Make the file of a tape, and fill it.  An older one stays as it was unless all went well. */
 static bool
-make_tape (const char *path, const char *tape, bool overwrite, Convert convert, void *from,
-           TdTapeImport *what, char *error, size_t n)
+make_tape (const char *path, const char *tape, bool overwrite, uint64_t values_bytes,
+           Convert convert, void *from, TdTapeImport *what, char *error, size_t n)
 {
   TdTapeImport found = { 0 };
   TdTapeWriter *w;
@@ -164,10 +176,13 @@ make_tape (const char *path, const char *tape, bool overwrite, Convert convert, 
         td__replace_end (&to, false);
       return false;
     }
-  w = td_tape_writer_new (&(TdTapeWriterOptions){ .size = sizeof (TdTapeWriterOptions),
-                                                  .path = overwrite ? to.temp : tape,
-                                                  .overwrite = overwrite },
-                          text, sizeof text);
+  w = td_tape_writer_new (
+      &(TdTapeWriterOptions){ .size = sizeof (TdTapeWriterOptions),
+                              .path = overwrite ? to.temp : tape,
+                              .overwrite = overwrite,
+                              .level = values_bytes > 0 ? TD_TAPE_LEVEL_VALUES : 0,
+                              .values_bytes = values_bytes },
+      text, sizeof text);
   if (w == NULL)
     {
       snprintf (error, n, "%s: %s", tape, text);
@@ -204,8 +219,26 @@ td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
 
   if (p == NULL)
     return false;
-  done = make_tape (snapshot, tape, overwrite, convert_snapshot, &p, what, error, n);
+  done = make_tape (snapshot, tape, overwrite, 0, convert_snapshot, &p, what, error, n);
   td__tape_pickle_free (p);
+  return done;
+}
+
+/* Values have all the room that they need, with their heads. */
+static bool
+import_arrays (const char *path, const char *tape, bool overwrite, TdTapeImport *what,
+               char *error, size_t n)
+{
+  char text[256];
+  TapeArrays t = { .error = text, .n_error = sizeof text };
+  bool done = td__tape_arrays_open (&t, path);
+
+  if (!done)
+    snprintf (error, n, "%s: %s", path, text);
+  else
+    done = make_tape (path, tape, overwrite, 4 * td__tape_arrays_bytes (&t) + (64 << 20),
+                      convert_arrays, &t, what, error, n);
+  td__tape_arrays_clear (&t);
   return done;
 }
 
@@ -217,12 +250,14 @@ td_tape_import (const char *path, const char *tape, bool overwrite, TdTapeImport
   char text[256];
   bool done;
 
+  if (td_tape_is_arrays (path))
+    return import_arrays (path, tape, overwrite, what, error, n);
   if (!td_tape_is_trace (path))
     return td_tape_import_snapshot (path, tape, overwrite, what, error, n);
   f = td__tape_trace_open (path, text, sizeof text);
   if (f == NULL)
     return snprintf (error, n, "%s: %s", path, text), false;
-  done = make_tape (path, tape, overwrite, convert_trace, f, what, error, n);
+  done = make_tape (path, tape, overwrite, 0, convert_trace, f, what, error, n);
   td__tape_trace_close (f);
   return done;
 }

@@ -1,5 +1,5 @@
-/* Making a tape of what another program recorded: memory snapshots of PyTorch, and traces of
- * its profiler and of others. SPDX-License-Identifier: MIT */
+/* Making a tape of what another program recorded: memory snapshots of PyTorch, traces of its
+ * profiler and of others, and arrays of a reference. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "td-tape.h"
@@ -34,6 +34,20 @@ TD_TAPE_BEGIN_C
  * trace has sequence numbers.  There are no variables: a trace does not know any. */
 #define TD_TAPE_IMPORT_TRACE "trace"
 
+/** The same of a tape that was made of arrays of a reference: an npz file whose members say by
+ * their names what they are, with "/" or "." between parts:
+ *
+ *     LAYER/out             what the layer returned
+ *     LAYER/grad            the gradient of that, where LAYER/out is there
+ *     LAYER/PARAMETER/grad  of a parameter
+ *     LAYER/PARAMETER       the parameter itself
+ *
+ * Layers are in the order of the file, which should be that of their calls.  Each is a forward
+ * event of one iteration, and a backward one if it has gradients; who read what the file does
+ * not say.  All arrays have statistics and elements; what has another name, or elements that a
+ * tape has no name for, is left out, and a notice says so. */
+#define TD_TAPE_IMPORT_ARRAYS "arrays"
+
 /** What an import found. */
 typedef struct
 {
@@ -47,7 +61,8 @@ typedef struct
   uint64_t peak_bytes, end_bytes;
   /* Of a trace, whose n_events are operations: */
   uint64_t n_slices, n_iterations, n_steps; /* iterations that are steps of the profiler */
-  uint64_t n_left_out;                      /* events of kinds that are not shown */
+  uint64_t n_left_out;                      /* events of kinds that are not shown; arrays */
+  uint64_t n_layers, n_arrays;              /* of a reference */
 } TdTapeImport;
 
 /** Say whether a file begins like a pickle of protocol 2 to 5. */
@@ -56,10 +71,13 @@ TD_API bool td_tape_is_snapshot (const char *path);
 /** Say whether a file, plain or gzip, begins like JSON. */
 TD_API bool td_tape_is_trace (const char *path);
 
-/** Say whether it is one of both. */
+/** Say whether it is an npz file with arrays that are called as above. */
+TD_API bool td_tape_is_arrays (const char *path);
+
+/** Say whether it is one of these. */
 TD_API bool td_tape_is_import (const char *path);
 
-/** Make a tape of a file, whichever of both it is.  Errors: as of td_tape_import_snapshot. */
+/** Make a tape of a file, whichever of them it is.  Errors: as of td_tape_import_snapshot. */
 TD_API bool td_tape_import (const char *path, const char *tape, bool overwrite,
                             TdTapeImport *what, char *error, size_t n);
 

@@ -1,0 +1,148 @@
+/*
+ * What a port check does not know: what is missing on a side, or was recorded in part.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "td-port-private.h"
+
+static const char *const letters[2] = { "A", "B" };
+
+static void note (TdPort *self, const char *format, ...) G_GNUC_PRINTF (2, 3);
+
+static void
+note (TdPort *self, const char *format, ...)
+{
+  va_list args;
+
+  va_start (args, format);
+  g_ptr_array_add (self->notes, g_strdup_vprintf (format, args));
+  va_end (args);
+}
+
+static const char *
+plural (guint n)
+{
+  return n == 1 ? "layer" : "layers";
+}
+
+/* Numbers of what layers returned. */
+static void
+note_outputs (TdPort *self)
+{
+  guint n[TD_PORT_N_ELEMENTS] = { 0 };
+  guint without, alone;
+
+  for (guint i = 0; i < self->pairs->len; i++)
+    n[td__port_get_pair (self, i)->out.elements]++;
+  if (n[TD_PORT_NO_NUMBERS] > 0)
+    note (self, "%u of %u layers have no numbers of what they returned", n[TD_PORT_NO_NUMBERS],
+          self->pairs->len);
+  without = n[TD_PORT_MISSING_A] + n[TD_PORT_MISSING_B] + n[TD_PORT_MISSING_BOTH];
+  if (without > 0)
+    note (self,
+          "what %u of %u layers returned is compared by statistics alone: A has no elements of "
+          "%u of them, B of %u (level values has them, of arrays that are not too large)",
+          without, self->pairs->len, n[TD_PORT_MISSING_A] + n[TD_PORT_MISSING_BOTH],
+          n[TD_PORT_MISSING_B] + n[TD_PORT_MISSING_BOTH]);
+  alone = n[TD_PORT_OTHER_SHAPES];
+  if (alone > 0)
+    note (
+        self,
+        "what %u of %u layers returned is compared by statistics alone: the shapes do not say "
+        "which element is which",
+        alone, self->pairs->len);
+}
+
+/* Gradients of what layers returned. */
+static void
+note_gradients (TdPort *self)
+{
+  guint n = 0, n_parameters = 0;
+
+  for (guint i = 0; i < self->pairs->len; i++)
+    {
+      const TdPortPair *p = td__port_get_pair (self, i);
+
+      n += p->gradient.verdict == TD_PORT_UNKNOWN;
+      for (guint k = 0; k < p->gradients->len; k++)
+        n_parameters += g_array_index (p->gradients, TdPortGradient, k).numbers.verdict
+                        == TD_PORT_UNKNOWN;
+    }
+  if (n > 0)
+    note (self, "the gradient of what %u of %u layers returned is not known on both sides", n,
+          self->pairs->len);
+  if (n_parameters > 0)
+    note (self, "of %u %s the gradient has no numbers", n_parameters,
+          n_parameters == 1 ? "parameter" : "parameters");
+}
+
+/* Layers that were called more than once, and those that are compared with nothing. */
+static void
+note_layers (TdPort *self)
+{
+  const TdPortPair *several = NULL;
+  guint n_several = 0, n_left[2] = { 0 };
+
+  for (guint i = 0; i < self->pairs->len; i++)
+    {
+      const TdPortPair *p = td__port_get_pair (self, i);
+
+      if (td__port_layer (self, 0, p->layer[0])->n_calls > 1
+          || td__port_layer (self, 1, p->layer[1])->n_calls > 1)
+        {
+          several = several ? several : p;
+          n_several++;
+        }
+    }
+  if (several)
+    note (self, "%u %s called more than once, as %s: the last call is compared", n_several,
+          n_several == 1 ? "layer was" : "layers were",
+          td__port_layer (self, 0, several->layer[0])->path);
+  for (guint s = 0; s < 2; s++)
+    for (guint i = 0; i < self->side[s].layers->len; i++)
+      n_left[s] += self->partner[s][i] < 0 && !td__port_is_alone (self, s, i);
+  for (guint s = 0; s < 2; s++)
+    if (n_left[s] > 0)
+      note (self, "%u %s of %s%s %s no counterpart, and %s not compared", n_left[s],
+            plural (n_left[s]), letters[s],
+            self->side[!s].source.is_reference ? "" : " without parameters",
+            n_left[s] == 1 ? "has" : "have", n_left[s] == 1 ? "is" : "are");
+}
+
+static void
+note_recording (TdPort *self, guint side)
+{
+  TdTapeReader *r = self->side[side].source.reader;
+  const TdTapeIteration *t = self->side[side].tape;
+
+  if (t->flags & TD_TAPE_ITERATION_PARTIAL)
+    note (self, "%s: iteration %" G_GUINT64_FORMAT " has not ended", letters[side],
+          (guint64)t->number);
+  if (t->flags & TD_TAPE_ITERATION_LOST)
+    note (self, "%s: some records of iteration %" G_GUINT64_FORMAT " were lost", letters[side],
+          (guint64)t->number);
+  for (guint i = 0; i < td_tape_reader_n_notices (r); i++)
+    {
+      const TdTapeNotice *n = td_tape_reader_notice (r, i);
+
+      if (n->kind == TD_TAPE_NOTICE_RECORDING)
+        note (self, "%s: %s", letters[side], td_tape_reader_string (r, n->text));
+    }
+}
+
+void
+td__port_note (TdPort *self)
+{
+  note_outputs (self);
+  note_gradients (self);
+  note_layers (self);
+  for (guint s = 0; s < 2; s++)
+    note_recording (self, s);
+  g_ptr_array_add (self->notes, NULL);
+}
+
+const char *const *
+td_port_get_notes (const TdPort *self)
+{
+  return (const char *const *)self->notes->pdata;
+}
