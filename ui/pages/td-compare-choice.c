@@ -22,7 +22,8 @@ is_listed (TdSession *session, gint64 number)
 static gboolean
 open_other (TdComparePage *self, const char *path, GError **error)
 {
-  g_autoptr (TdSession) other = td_session_open_bounded (path, error);
+  g_autofree char *tape = td_session_dup_tape (path, error);
+  g_autoptr (TdSession) other = tape ? td_session_open_bounded (tape, error) : NULL;
   if (!other)
     return FALSE;
   if (td_session_get_n_iterations (other) == 0)

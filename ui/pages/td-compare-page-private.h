@@ -6,6 +6,7 @@
 
 #include "pages/td-compare-page.h"
 #include "widgets/td-compare-buffers.h"
+#include "widgets/td-compare-layers.h"
 #include "widgets/td-compare-list.h"
 #include "widgets/td-compare-table.h"
 #include "widgets/td-find-bar.h"
@@ -39,7 +40,9 @@ struct _TdComparePage
   TdCompareTable *table;
   TdCompareBuffers *buffers;
   TdKindsView *kinds;
-  GtkBox *pair; /* the sides */
+  TdCompareLayers *layers;
+  GtkWidget *upper; /* list and pictures */
+  GtkBox *pair;     /* the sides */
   TdCompareSide *sides[TD_N_SIDES];
 
   TdSession *session; /* the window's */
@@ -51,7 +54,11 @@ struct _TdComparePage
   TdIteration *of[TD_N_SIDES]; /* on show */
   TdCompare *compare;          /* of them, once it is known */
   GCancellable *job;           /* it is being found out */
-  char *reason;                /* why there is nothing to compare */
+  TdPort *port;                /* of them by layer, once it was asked for and is known */
+  GCancellable *port_job;
+  gboolean port_asked;
+  gboolean low; /* there is room for one of both halves */
+  char *reason; /* why there is nothing to compare */
   gboolean numbers;
   gboolean dirty;   /* something changed while the page was not on show */
   gboolean syncing; /* one side follows the other */
@@ -73,6 +80,16 @@ void td__compare_page_follow_playhead (TdComparePage *self);
 void td__compare_page_show_selected (TdComparePage *self);
 /** Select a row on both sides and show it. */
 void td__compare_page_show_row (TdComparePage *self, guint row);
+/** Select an event on both sides (-1: none) and show it. */
+void td__compare_page_show_events (TdComparePage *self, const gint event[TD_N_SIDES]);
+
+/* td-compare-port.c */
+/** Compare layers of what is on show, if they are looked at and that has not been done. */
+void td__compare_page_check_port (TdComparePage *self);
+void td__compare_page_forget_port (TdComparePage *self);
+/** Show a row of the table of layers on both sides. */
+void td__compare_page_show_layer (TdComparePage *self, guint row);
+
 /** Build the bar of td_compare_page_find. Owner: floating. */
 GtkWidget *td__compare_page_new_find (TdComparePage *self);
 

@@ -25,6 +25,35 @@ row_chosen (GtkWidget *widget, guint row, TdComparePage *self)
 }
 
 static void
+layer_chosen (GtkWidget *widget, guint row, TdComparePage *self)
+{
+  td__compare_page_show_layer (self, row);
+}
+
+/* A low window has room for the pictures, or for the layers. */
+static void
+show_halves (TdComparePage *self)
+{
+  const gboolean layers
+      = g_strcmp0 (gtk_stack_get_visible_child_name (self->views), "by-layer") == 0;
+  gtk_widget_set_visible (self->lower, !self->low || layers);
+  gtk_widget_set_visible (self->upper, !self->low || !layers);
+}
+
+static void
+view_changed (GObject *views, GParamSpec *property, TdComparePage *self)
+{
+  show_halves (self);
+  td__compare_page_check_port (self);
+}
+
+static void
+layers_mapped (GtkWidget *layers, TdComparePage *self)
+{
+  td__compare_page_check_port (self);
+}
+
+static void
 buffer_pressed (GtkWidget *buffers, int side, guint64 key, TdComparePage *self)
 {
   td_session_select (td__compare_page_session_of (self, (TdSide)side), key);
@@ -62,6 +91,7 @@ forget_compare (TdComparePage *self)
 {
   TdCompare *old = g_steal_pointer (&self->compare); /* shown until all have let it go */
   td__compare_page_cancel (self);
+  td__compare_page_forget_port (self);
   td_compare_table_set_compare (self->table, NULL, NULL);
   td_compare_buffers_set_compare (self->buffers, NULL, NULL);
   show_marks (self);
@@ -215,6 +245,7 @@ show_pair (TdComparePage *self, TdIteration *mine, TdIteration *theirs)
   show_heads (self);
   gtk_stack_set_visible_child_name (self->stack, "pictures");
   td__compare_page_run (self, self->of, take);
+  td__compare_page_check_port (self);
 }
 
 static void
@@ -348,7 +379,8 @@ td_compare_page_set_numbers (TdComparePage *self, gboolean numbers)
 void
 td_compare_page_set_low (TdComparePage *self, gboolean low)
 {
-  gtk_widget_set_visible (self->lower, !low);
+  self->low = low;
+  show_halves (self);
 }
 
 void
@@ -433,6 +465,7 @@ td_compare_page_class_init (TdComparePageClass *klass)
   g_type_ensure (TD_TYPE_COMPARE_TABLE);
   g_type_ensure (TD_TYPE_COMPARE_BUFFERS);
   g_type_ensure (TD_TYPE_KINDS_VIEW);
+  g_type_ensure (TD_TYPE_COMPARE_LAYERS);
   gtk_widget_class_set_template_from_resource (
       widget_class, "/io/github/tapedeck/Tapedeck/pages/td-compare-page.ui");
   gtk_widget_class_bind_template_child (widget_class, TdComparePage, stack);
@@ -451,8 +484,13 @@ td_compare_page_class_init (TdComparePageClass *klass)
   gtk_widget_class_bind_template_child (widget_class, TdComparePage, table);
   gtk_widget_class_bind_template_child (widget_class, TdComparePage, buffers);
   gtk_widget_class_bind_template_child (widget_class, TdComparePage, kinds);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, layers);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, upper);
   gtk_widget_class_bind_template_callback (widget_class, row_chosen);
   gtk_widget_class_bind_template_callback (widget_class, buffer_pressed);
+  gtk_widget_class_bind_template_callback (widget_class, layer_chosen);
+  gtk_widget_class_bind_template_callback (widget_class, layers_mapped);
+  gtk_widget_class_bind_template_callback (widget_class, view_changed);
   signals[ANNOUNCE] = g_signal_new ("announce", TD_TYPE_COMPARE_PAGE, G_SIGNAL_RUN_LAST, 0,
                                     NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
 }

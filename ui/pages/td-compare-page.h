@@ -8,6 +8,7 @@
 #include <adwaita.h>
 
 #include "diff/td-compare.h"
+#include "diff/td-port.h"
 #include "td-session.h"
 #include "widgets/td-compare-side.h"
 
@@ -32,13 +33,16 @@ gboolean td_compare_page_move_other (TdComparePage *self, int direction, GError 
 void td_compare_page_pick (TdComparePage *self);
 
 /** Bring a view below the pictures to the front by name: operations, compare-buffers,
- * dynamic-static. FALSE: there is none such. */
+ * dynamic-static, by-layer. FALSE: there is none such. */
 gboolean td_compare_page_show_view (TdComparePage *self, const char *name);
 /** Return the picture of a side's buffers; NULL: nothing is compared. Owner: the page. */
 TdScene *td_compare_page_get_buffers (TdComparePage *self, TdSide side);
 
 /** Return the comparison on show, NULL: there is nothing to compare. Owner: the page. */
 const TdCompare *td_compare_page_get (TdComparePage *self);
+/** Return the comparison by layer; NULL: it was not asked for, or is not known yet. Owner: the
+ * page. */
+const TdPort *td_compare_page_get_port (TdComparePage *self);
 /** Return why there is none, "" if there is one. Owner: the page. */
 const char *td_compare_page_get_reason (TdComparePage *self);
 /** Return the sentence over the page. Owner: the page. */

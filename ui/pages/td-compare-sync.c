@@ -151,6 +151,22 @@ announce (TdComparePage *self, guint row)
   g_signal_emit_by_name (self, "announce", text);
 }
 
+/* Both sides have one of these selected, and show it. */
+static void
+select_events (TdComparePage *self, const gint event[TD_N_SIDES])
+{
+  self->syncing = TRUE;
+  for (int side = 0; side < TD_N_SIDES; side++)
+    {
+      td_graph_view_reveal (td_compare_side_get_view (self->sides[side]), event[side]);
+      td_session_select (td__compare_page_session_of (self, (TdSide)side),
+                         key_of (self->of[side], event[side]));
+    }
+  self->syncing = FALSE;
+  td_graph_view_show_events (td_compare_side_get_view (self->sides[TD_SIDE_A]),
+                             event[TD_SIDE_A], event[TD_SIDE_B]);
+}
+
 /* Somebody chose a row: both sides select what they have of it and show it. */
 void
 td__compare_page_show_row (TdComparePage *self, guint row)
@@ -158,19 +174,28 @@ td__compare_page_show_row (TdComparePage *self, guint row)
   const TdCompare *c = self->compare;
   if (!c || row >= c->n_rows)
     return;
+  select_events (self, c->rows[row].event);
   self->syncing = TRUE;
-  for (int side = 0; side < TD_N_SIDES; side++)
-    {
-      gint event = c->rows[row].event[side];
-      td_graph_view_reveal (td_compare_side_get_view (self->sides[side]), event);
-      td_session_select (td__compare_page_session_of (self, (TdSide)side),
-                         key_of (c->of[side], event));
-    }
   show_row (self, (gint)row);
   self->syncing = FALSE;
-  td_graph_view_show_events (td_compare_side_get_view (self->sides[TD_SIDE_A]),
-                             c->rows[row].event[TD_SIDE_A], c->rows[row].event[TD_SIDE_B]);
   announce (self, row);
+}
+
+void
+td__compare_page_show_events (TdComparePage *self, const gint event[TD_N_SIDES])
+{
+  gint row = -1;
+  select_events (self, event);
+  for (int side = 0; side < TD_N_SIDES && self->compare && row < 0; side++)
+    row = event[side] >= 0 ? td_compare_find_row (self->compare, (TdSide)side, event[side])
+                           : -1;
+  for (int side = 0; side < TD_N_SIDES; side++)
+    td_compare_side_state (self->sides[side], NULL);
+  self->syncing = TRUE;
+  td_compare_list_select (self->list, row);
+  td_compare_table_select (self->table, row);
+  td_compare_buffers_invalidate (self->buffers);
+  self->syncing = FALSE;
 }
 
 /* The other playhead is the counterpart of the window's. */

@@ -355,6 +355,7 @@ static const TdWindowAction actions[] = {
   { "select", run_select, TD_NEEDS_RECORDING, TRUE },
   { "compare", td__run_compare, TD_NEEDS_RECORDING },
   { "compare-with", td__run_compare_with, TD_NEEDS_RECORDING, TRUE },
+  { "compare-by", td__run_compare_by, TD_NEEDS_RECORDING, TRUE },
   { "compare-iteration", td__run_compare_iteration, TD_NEEDS_RECORDING },
   { "compare-recording", td__run_compare_recording, TD_NEEDS_RECORDING },
   { "compare-previous", td__run_compare_previous, TD_NEEDS_EVENTS },

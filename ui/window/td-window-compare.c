@@ -46,6 +46,12 @@ td__run_compare_with (TdWindow *self, const char *parameter)
     td__window_show_info (self, GTK_MESSAGE_ERROR, error->message);
 }
 
+void
+td__run_compare_by (TdWindow *self, const char *parameter)
+{
+  td_compare_page_show_view (show_page (self), parameter);
+}
+
 static void
 iteration_chosen (AdwMessageDialog *dialog, const char *response, TdWindow *self)
 {
@@ -105,6 +111,7 @@ td__run_compare_recording (TdWindow *self, const char *parameter)
   g_autoptr (GtkFileFilter) filter = gtk_file_filter_new ();
   gtk_file_filter_set_name (filter, "Recordings");
   gtk_file_filter_add_pattern (filter, "*.tdtape");
+  gtk_file_filter_add_pattern (filter, "*.npz"); /* a reference */
   gtk_file_chooser_add_filter (GTK_FILE_CHOOSER (dialog), filter);
   gtk_native_dialog_set_modal (GTK_NATIVE_DIALOG (dialog), TRUE);
   g_signal_connect_object (dialog, "response", G_CALLBACK (recording_chosen), self, 0);

@@ -207,6 +207,7 @@ void td__run_detach (TdWindow *self, const char *parameter);
 
 void td__run_compare (TdWindow *self, const char *parameter);
 void td__run_compare_with (TdWindow *self, const char *parameter);
+void td__run_compare_by (TdWindow *self, const char *parameter);
 void td__run_compare_iteration (TdWindow *self, const char *parameter);
 void td__run_compare_recording (TdWindow *self, const char *parameter);
 void td__run_compare_previous (TdWindow *self, const char *parameter);

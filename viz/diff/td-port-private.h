@@ -21,7 +21,7 @@ typedef struct
 /** A parameter of a layer. */
 typedef struct
 {
-  const char *name; /* the last part of its path; borrowed of the tape */
+  char *name; /* the last part of its path */
   guint ndim;
   gint64 dims[TD_TAPE_MAX_NDIM];
   TdPortArray gradient;

@@ -11,6 +11,12 @@
 static const TdPortArray nothing = { .var = -1, .event = -1 };
 
 static void
+parameter_clear (gpointer data)
+{
+  g_free (((TdPortParameter *)data)->name);
+}
+
+static void
 layer_free (gpointer data)
 {
   TdPortLayer *layer = data;
@@ -31,6 +37,7 @@ find_layer (GHashTable *by_path, TdPortSide *side, const char *path)
       layer->path = g_strdup (path);
       layer->out = layer->gradient = nothing;
       layer->parameters = g_array_new (FALSE, TRUE, sizeof (TdPortParameter));
+      g_array_set_clear_func (layer->parameters, parameter_clear);
       g_ptr_array_add (side->layers, layer);
       g_hash_table_insert (by_path, layer->path, layer);
     }
@@ -207,15 +214,18 @@ add_parameters (TdPortSide *side, GHashTable *by_path, TdTapeReader *reader)
       layer = g_hash_table_lookup (by_path, of);
       if (!layer)
         continue; /* it was not called */
-      found.name = name + 1;
       memcpy (found.dims, p->dims, sizeof found.dims);
       found.gradient = find_gradient (side, path);
+      gboolean is_new = TRUE; /* not said again, with other sizes */
       for (guint k = 0; k < layer->parameters->len; k++)
-        if (strcmp (g_array_index (layer->parameters, TdPortParameter, k).name, found.name)
-            == 0)
-          found.name = NULL; /* said again with its sizes: the last counts */
-      if (found.name)
-        g_array_append_val (layer->parameters, found);
+        is_new
+            = is_new
+              && strcmp (g_array_index (layer->parameters, TdPortParameter, k).name, name + 1)
+                     != 0;
+      if (!is_new)
+        continue;
+      found.name = g_strdup (name + 1);
+      g_array_append_val (layer->parameters, found);
     }
 }
 

@@ -81,7 +81,7 @@ typedef struct
 typedef struct TdPort TdPort;
 
 /** Compare two iterations. `names`: the text of a table, a line a pair of paths, "-" for none;
- * NULL: it is guessed. Owner: the caller; readers live as long as the call. Errors: NULL where
+ * NULL: it is guessed. Owner: the caller; readers are not kept. Errors: NULL where
  * the table is wrong, no layer of one side is one of the other, or none has numbers on both.
  * Sync: reads the elements of all layers. */
 TdPort *td_port_new (const TdPortSource *a, const TdPortSource *b, const char *names,
