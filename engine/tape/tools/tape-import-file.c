@@ -80,15 +80,13 @@ put_info (TdTapeWriter *w, const char *path)
 }
 
 static void
-put_notice (TdTapeWriter *w, const TdTapeImport *what)
+put_notice (TdTapeWriter *w, const char *before, uint64_t n, const char *after)
 {
   char text[160];
 
-  if (what->n_dropped == 0)
+  if (n == 0)
     return;
-  snprintf (text, sizeof text,
-            "the trace is longer than can be shown: its first %" PRIu64 " entries are left out",
-            what->n_dropped);
+  snprintf (text, sizeof text, "%s%" PRIu64 "%s", before, n, after);
   td_tape_writer_notice (w, &(TdTapeNotice){ .kind = TD_TAPE_NOTICE_RECORDING,
                                              .event = TD_TAPE_NONE,
                                              .text = td_tape_writer_string (w, text) });
@@ -111,9 +109,14 @@ convert_snapshot (TdTapeWriter *w, void *from, TdTapeImport *what, char *error, 
   td__tape_pickle_free (*p);
   *p = NULL;
   done = done && td__tape_snapshot_write (&s, what, error, n);
-  td__tape_snapshot_clear (&s);
   if (done)
-    put_notice (w, what);
+    {
+      put_notice (w, "the trace is longer than can be shown: its first ", what->n_dropped,
+                  " entries are left out");
+      put_notice (w, "", s.n_annotations,
+                  " annotations have no place in the trace, and are left out");
+    }
+  td__tape_snapshot_clear (&s);
   return done;
 }
 

@@ -21,6 +21,7 @@ static const char *const entry_names[TAPE_N_ENTRIES] = {
   [TAPE_ENTRY_SNAPSHOT] = "snapshot",
   [TAPE_ENTRY_OOM] = "out_of_memory",
   [TAPE_ENTRY_OTHER] = "other",
+  [TAPE_ENTRY_ANNOTATION] = "annotation",
 };
 
 /* A block that was there before the trace. */

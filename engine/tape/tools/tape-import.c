@@ -12,7 +12,9 @@
 #define MAX_DEVICES 254                 /* 0 is the host */
 #define MAX_ENTRIES ((uint64_t)1 << 24) /* newer ones, of longer traces */
 #define MAX_ADDRESS ((uint64_t)1 << 56)
-#define MAX_FRAMES 4096 /* of one stack that are looked at */
+#define MAX_FRAMES 4096   /* of one stack that are looked at */
+#define MAX_METADATA 1024 /* bytes of a text that the program gave */
+#define SEGMENTS_A_TEXT 256
 
 typedef enum
 {
@@ -39,6 +41,10 @@ typedef enum
   KEY_FILE,
   KEY_LINE,
   KEY_NAME,
+  KEY_METADATA,
+  KEY_ANNOTATIONS,
+  KEY_STAGE,
+  KEY_TYPE,
   N_KEYS
 } Key;
 
@@ -66,6 +72,10 @@ static const char *const key_texts[N_KEYS] = {
   [KEY_FILE] = "filename",
   [KEY_LINE] = "line",
   [KEY_NAME] = "name",
+  [KEY_METADATA] = "user_metadata",
+  [KEY_ANNOTATIONS] = "external_annotations",
+  [KEY_STAGE] = "stage",
+  [KEY_TYPE] = "segment_type",
 };
 
 static const struct
@@ -458,17 +468,23 @@ kind_of (const Import *m, TapeValue action)
   return TAPE_ENTRY_OTHER;
 }
 
-/* The default stream goes without saying. */
+/* The default stream goes without saying.  What the program has said comes last: it may be any
+ * text. */
 static uint32_t
-stream_text (Import *m, TapeValue dict)
+attrs_text (Import *m, TapeValue dict)
 {
-  char text[40];
+  const char *said = td__tape_value_text (m->p, member (m, dict, KEY_METADATA), NULL);
+  char text[40 + MAX_METADATA], cleaned[MAX_METADATA];
   uint64_t stream;
+  int n = 0;
 
-  if (!get_number (m, dict, KEY_STREAM, &stream) || stream == 0)
-    return 0;
-  snprintf (text, sizeof text, stream < 4096 ? "stream=%" PRIu64 : "stream=0x%" PRIx64, stream);
-  return td_tape_writer_string (m->s->w, text);
+  if (get_number (m, dict, KEY_STREAM, &stream) && stream != 0)
+    n = snprintf (text, sizeof text, stream < 4096 ? "stream=%" PRIu64 : "stream=0x%" PRIx64,
+                  stream);
+  if (*said != '\0')
+    n += snprintf (text + n, sizeof text - (size_t)n, "%s" TD_TAPE_IMPORT_METADATA "%s",
+                   n > 0 ? " " : "", clean (said, cleaned, sizeof cleaned));
+  return n > 0 ? td_tape_writer_string (m->s->w, text) : 0;
 }
 
 static bool
@@ -492,7 +508,7 @@ take_entry (Import *m, TapeValue dict, uint32_t device)
     s->timed = false;
   if (!take_frames (m, dict, &e.place))
     return false;
-  e.attrs = stream_text (m, dict);
+  e.attrs = attrs_text (m, dict);
   if (!td__tape_reserve (&s->entries, &s->room_entries, s->n_entries + 1, sizeof *s->entries))
     return fail (m, "no memory");
   s->entries[s->n_entries++] = e;
@@ -538,7 +554,136 @@ take_traces (Import *m, TapeValue traces)
   return true;
 }
 
+/* ------------------------------------------------------------------------ annotations */
+
+static bool
+take_annotation (Import *m, TapeValue dict, TapeEntry *e)
+{
+  const char *name = td__tape_value_text (m->p, member (m, dict, KEY_NAME), NULL);
+  const char *stage = td__tape_value_text (m->p, member (m, dict, KEY_STAGE), NULL);
+  char text[2 * MAX_METADATA], cleaned[MAX_METADATA], cleaned_stage[64];
+  uint64_t device = 0;
+
+  if (member (m, dict, KEY_DEVICE) != 0 && !get_number (m, dict, KEY_DEVICE, &device))
+    return false;
+  if (device >= MAX_DEVICES || !get_number (m, dict, KEY_TIME, &e->time_us)
+      || e->time_us > INT64_MAX / 1000)
+    return false;
+  e->device = (uint8_t)(device + 1);
+  snprintf (text, sizeof text, "device=%" PRIu64 " stage=%s name=%s", device,
+            clean (stage, cleaned_stage, sizeof cleaned_stage),
+            clean (name, cleaned, sizeof cleaned));
+  e->attrs = td_tape_writer_string (m->s->w, text);
+  return true;
+}
+
+static int
+by_time (const void *a, const void *b)
+{
+  const TapeEntry *x = a, *y = b;
+
+  if (x->time_us != y->time_us)
+    return x->time_us < y->time_us ? -1 : 1;
+  return x->at < y->at ? -1 : x->at > y->at; /* the order of the file */
+}
+
+/* Each comes before the first entry of its device that is not older.  Of a device without a
+ * trace, and where the trace has no times, it has no place. */
+static bool
+put_annotations (Import *m, TapeEntry *found, uint64_t n)
+{
+  TapeSnapshot *s = m->s;
+  TapeEntry *all = malloc ((s->n_entries + n + 1) * sizeof *all);
+  uint64_t k = 0, n_all = 0;
+
+  if (all == NULL)
+    return fail (m, "no memory");
+  if (n > 1)
+    qsort (found, n, sizeof *found, by_time);
+  for (uint64_t i = 0; i < s->n_entries; i++)
+    {
+      const TapeEntry *e = &s->entries[i];
+
+      if (i == 0 || e->device != e[-1].device)
+        k = 0;
+      for (; k < n && found[k].time_us <= e->time_us; k++)
+        if (found[k].device == e->device)
+          all[n_all++] = found[k];
+      all[n_all++] = *e;
+      if (i + 1 == s->n_entries || e[1].device != e->device)
+        for (; k < n; k++)
+          if (found[k].device == e->device)
+            all[n_all++] = found[k];
+    }
+  for (uint64_t i = s->n_entries; i < n_all; i++)
+    s->n_annotations--;
+  for (uint64_t i = 0; i < n_all; i++)
+    if (all[i].kind == TAPE_ENTRY_ANNOTATION)
+      all[i].at = 0;
+  free (s->entries);
+  s->entries = all;
+  s->n_entries = n_all;
+  s->room_entries = s->n_entries;
+  return true;
+}
+
+static bool
+take_annotations (Import *m)
+{
+  const TapeValue list = member (m, m->p->root, KEY_ANNOTATIONS);
+  const uint64_t n = td__tape_value_length (m->p, list);
+  TapeEntry *found = n > 0 && n <= MAX_ENTRIES ? malloc (n * sizeof *found) : NULL;
+  uint64_t n_found = 0;
+  bool done = true;
+
+  m->s->n_annotations = n;
+  for (TapeItems i = td__tape_items (m->p, list); found != NULL && td__tape_next (m->p, &i);)
+    {
+      found[n_found] = (TapeEntry){ .kind = TAPE_ENTRY_ANNOTATION,
+                                    .at = n_found,
+                                    .place = { .category = TD_TAPE_CATEGORY_OTHER } };
+      n_found += take_annotation (m, i.value, &found[n_found]);
+    }
+  if (n_found > 0 && m->s->timed)
+    done = put_annotations (m, found, n_found);
+  free (found);
+  return done;
+}
+
 /* ------------------------------------------------------------------------ everything */
+
+/* Where segments are, with what is free at their ends: for who writes the snapshot again. */
+static void
+say_segments (Import *m, TapeValue segments)
+{
+  static const char *const types[] = { "large", "small" };
+  char text[SEGMENTS_A_TEXT * 80], key[48];
+  unsigned n = 0, n_texts = 0;
+  size_t used = 0;
+
+  for (TapeItems i = td__tape_items (m->p, segments); td__tape_next (m->p, &i);)
+    {
+      const char *type = td__tape_value_text (m->p, member (m, i.value, KEY_TYPE), NULL);
+      uint64_t device = 0, at = 0, total = 0, stream = 0;
+
+      get_number (m, i.value, KEY_DEVICE, &device);
+      get_number (m, i.value, KEY_ADDRESS, &at);
+      get_number (m, i.value, KEY_TOTAL, &total);
+      get_number (m, i.value, KEY_STREAM, &stream);
+      used += (size_t)snprintf (text + used, sizeof text - used,
+                                "%" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %s;", device,
+                                at, total, stream, types[strcmp (type, "small") == 0]);
+      if (++n < SEGMENTS_A_TEXT)
+        continue;
+      snprintf (key, sizeof key, TD_TAPE_IMPORT_SEGMENTS "%u", n_texts++);
+      td_tape_writer_info (m->s->w, key, text);
+      n = 0;
+      used = 0;
+    }
+  snprintf (key, sizeof key, TD_TAPE_IMPORT_SEGMENTS "%u", n_texts);
+  if (n > 0)
+    td_tape_writer_info (m->s->w, key, text);
+}
 
 static void
 take_settings (Import *m)
@@ -566,8 +711,10 @@ take_all (Import *m)
   for (TapeItems i = td__tape_items (m->p, segments); td__tape_next (m->p, &i); k++)
     if (!look (m) || !take_segment (m, i.value, k))
       return false;
+  m->inner = -1;
+  say_segments (m, segments);
   take_settings (m);
-  return old || take_traces (m, member (m, root, KEY_TRACES));
+  return old || (take_traces (m, member (m, root, KEY_TRACES)) && take_annotations (m));
 }
 
 bool

@@ -18,6 +18,7 @@ typedef enum
   TAPE_ENTRY_SNAPSHOT,
   TAPE_ENTRY_OOM,
   TAPE_ENTRY_OTHER,
+  TAPE_ENTRY_ANNOTATION, /* that the program made beside the allocator */
   TAPE_N_ENTRIES
 } TapeEntryKind;
 
@@ -52,10 +53,10 @@ typedef struct
   TapeEndBlock *blocks;
   TdTapePool *pools;
   uint64_t n_entries, room_entries, n_blocks, room_blocks, n_pools, room_pools;
-  uint64_t n_dropped;
-  bool timed;          /* every entry has a time */
-  uint64_t *site_hash; /* of each site by its id, the same in every tape */
-  uint64_t room_sites; /* sites have lower ids */
+  uint64_t n_dropped, n_annotations; /* of these: those that have no place in the trace */
+  bool timed;                        /* every entry has a time */
+  uint64_t *site_hash;               /* of each site by its id, the same in every tape */
+  uint64_t room_sites;               /* sites have lower ids */
   uint32_t opdefs[TAPE_N_ENTRIES];
   bool used[UINT8_MAX + 1]; /* devices of the tape */
 } TapeSnapshot;

@@ -5,6 +5,8 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../read/tape-oom.h"
+#include "td-tape-import.h"
+#include "utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,6 +22,7 @@ typedef struct
   const TdTapeIteration *it;
   uint32_t device;
   uint32_t n_listed; /* items since the list's last mark */
+  bool is_import;    /* the tape was made of a snapshot */
 } Snapshot;
 
 /* ------------------------------------------------------------------------------ pickle */
@@ -115,9 +118,16 @@ listed (Snapshot *s)
 static void
 valid_text (char *text)
 {
-  for (; *text != '\0'; text++)
-    if ((unsigned char)*text >= 0x80)
+  size_t n = strlen (text), length;
+
+  for (; n > 0; text += length, n -= length)
+    {
+      length = td__utf8_length (text, n);
+      if (length > 0)
+        continue;
       *text = '?';
+      length = 1;
+    }
 }
 
 static void
@@ -200,10 +210,35 @@ put_ooms (Snapshot *s, uint32_t n_memory)
     }
 }
 
+/* What follows `name` in the attributes of an event; "": nothing. */
+static const char *
+attr_of (const Snapshot *s, uint32_t event, const char *name)
+{
+  const char *attrs
+      = event < s->it->n_events ? td_tape_reader_string (s->r, s->it->events[event].attrs) : "";
+  const char *at = strstr (attrs, name);
+
+  return at != NULL && (at == attrs || at[-1] == ' ') ? at + strlen (name) : "";
+}
+
+static void
+put_member_text (Snapshot *s, const char *key, const char *text)
+{
+  char valid[1100];
+
+  snprintf (valid, sizeof valid, "%s", text);
+  valid_text (valid);
+  member_text (s->out, key, valid);
+}
+
 static void
 put_change (Snapshot *s, const TdTapeMemory *m, const char *action)
 {
+  const char *said = s->is_import ? attr_of (s, m->event, TD_TAPE_IMPORT_METADATA) : "";
+
   put_entry (s, action, "addr", m->address, m->bytes, time_of (s->it, m->event));
+  if (*said != '\0')
+    put_member_text (s, "user_metadata", said);
   put_frames (s, m->event, m->var, m->category);
   end_dict (s->out);
   listed (s);
@@ -227,6 +262,31 @@ put_trace (Snapshot *s)
           put_change (s, m, alloc ? "alloc" : "free_completed");
         }
       put_ooms (s, i + 1);
+    }
+}
+
+/* Annotations of a snapshot that was imported: "device=0 stage=START name=step 3". */
+static void
+put_annotations (Snapshot *s)
+{
+  s->n_listed = 0;
+  for (uint32_t i = 0; s->is_import && i < s->it->n_events; i++)
+    {
+      const char *stage = attr_of (s, i, "stage="), *name = attr_of (s, i, "name=");
+      const char *device = attr_of (s, i, "device=");
+      char cut[64];
+
+      if (strcmp (td_tape_reader_op_name (s->r, s->it->events[i].opdef), "annotation") != 0
+          || strtoul (device, NULL, 10) + 1 != s->device)
+        continue;
+      snprintf (cut, sizeof cut, "%.*s", (int)strcspn (stage, " "), stage);
+      begin_dict (s->out);
+      put_member_text (s, "name", name);
+      put_member_text (s, "stage", cut);
+      member_int (s->out, "device", s->device);
+      member_int (s->out, "time_us", time_of (s->it, i) / 1000);
+      end_dict (s->out);
+      listed (s);
     }
 }
 
@@ -260,7 +320,8 @@ put_block (Snapshot *s, uint64_t address, uint64_t bytes, const TapeLive *of)
 /* A range of addresses. */
 typedef struct
 {
-  uint64_t from, to;
+  uint64_t from, to, stream;
+  bool known, small; /* a segment of a snapshot */
 } Range;
 
 /* A segment, its blocks [first, end) and what lies between them. */
@@ -278,8 +339,8 @@ put_segment (Snapshot *s, Range r, const TapeLive *live, uint32_t first, uint32_
   member_int (s->out, "allocated_size", active);
   member_int (s->out, "active_size", active);
   member_int (s->out, "requested_size", active);
-  member_int (s->out, "stream", 0);
-  member_text (s->out, "segment_type", "large");
+  member_int (s->out, "stream", r.stream);
+  member_text (s->out, "segment_type", r.small ? "small" : "large");
   put_text (s->out, "segment_pool_id");
   begin_list (s->out);
   put_int (s->out, 0);
@@ -312,28 +373,75 @@ by_start (const void *a, const void *b)
   return (x->from > y->from) - (x->from < y->from);
 }
 
+/* Segments that a snapshot had, which reach beyond what is used of them. */
+static uint32_t
+known_segments (const Snapshot *s, Range *ranges)
+{
+  uint32_t n = 0;
+  char key[48];
+
+  for (unsigned k = 0;; k++)
+    {
+      snprintf (key, sizeof key, TD_TAPE_IMPORT_SEGMENTS "%u", k);
+      const char *text = s->is_import ? td_tape_reader_info (s->r, key) : "";
+
+      if (*text == '\0')
+        return n;
+      while (*text != '\0')
+        {
+          uint64_t device, at, total, stream;
+          char type[8];
+
+          if (sscanf (text, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %5s", &device, &at,
+                      &total, &stream, type)
+                  == 5
+              && device + 1 == s->device && at + total > at)
+            {
+              if (ranges != NULL)
+                ranges[n] = (Range){ at, at + total, stream, true, type[0] == 's' };
+              n++;
+            }
+          text += strcspn (text, ";");
+          text += *text == ';';
+        }
+    }
+}
+
+/* Do two that stand one behind the other belong together? */
+static bool
+are_one (const Range *a, const Range *b)
+{
+  if (b->from < a->to)
+    return true;
+  return !a->known && !b->known && b->from < a->to + GAP;
+}
+
 /* Whatever was used at any time of the iteration, as ranges without large gaps: the viewer goes
  * back in time, and wants a segment around each block.  Returns how many there are. */
 static uint32_t
 ranges_of (const Snapshot *s, Range *ranges)
 {
-  uint32_t n = 0, merged = 0;
+  uint32_t n = known_segments (s, ranges), merged = 0;
 
   for (uint32_t i = 0; i < s->it->n_blocks; i++)
     if (s->it->blocks[i].device == s->device)
-      ranges[n++] = (Range){ s->it->blocks[i].address,
-                             s->it->blocks[i].address + s->it->blocks[i].bytes };
+      ranges[n++] = (Range){ .from = s->it->blocks[i].address,
+                             .to = s->it->blocks[i].address + s->it->blocks[i].bytes };
   for (uint32_t i = 0; i < s->it->n_memory; i++)
     if (s->it->memory[i].device == s->device && s->it->memory[i].kind <= TD_TAPE_MEMORY_FREE)
-      ranges[n++] = (Range){ s->it->memory[i].address,
-                             s->it->memory[i].address + s->it->memory[i].bytes };
+      ranges[n++] = (Range){ .from = s->it->memory[i].address,
+                             .to = s->it->memory[i].address + s->it->memory[i].bytes };
   if (n > 1)
     qsort (ranges, n, sizeof *ranges, by_start);
   for (uint32_t i = 0; i < n; i++)
-    if (merged > 0 && ranges[i].from < ranges[merged - 1].to + GAP)
+    if (merged > 0 && are_one (&ranges[merged - 1], &ranges[i]))
       {
-        if (ranges[i].to > ranges[merged - 1].to)
-          ranges[merged - 1].to = ranges[i].to;
+        Range *into = &ranges[merged - 1];
+
+        into->to = ranges[i].to > into->to ? ranges[i].to : into->to;
+        into->stream = into->known ? into->stream : ranges[i].stream;
+        into->small = into->known ? into->small : ranges[i].small;
+        into->known = into->known || ranges[i].known;
       }
     else
       ranges[merged++] = ranges[i];
@@ -343,7 +451,9 @@ ranges_of (const Snapshot *s, Range *ranges)
 static bool
 put_segments (Snapshot *s, TapeLive *live, uint32_t n)
 {
-  Range *ranges = malloc ((s->it->n_blocks + (size_t)s->it->n_memory + 1) * sizeof *ranges);
+  Range *ranges
+      = malloc ((s->it->n_blocks + (size_t)s->it->n_memory + known_segments (s, NULL) + 1)
+                * sizeof *ranges);
   uint32_t n_ranges, first = 0;
 
   if (ranges == NULL)
@@ -384,7 +494,12 @@ bool
 td_tape_write_snapshot (TdTapeReader *r, uint64_t iteration, uint32_t device, FILE *out,
                         char *error, size_t n)
 {
-  Snapshot s = { .r = r, .out = out, .device = device };
+  Snapshot s
+      = { .r = r,
+          .out = out,
+          .device = device,
+          .is_import
+          = strcmp (td_tape_reader_info (r, TD_TAPE_IMPORT_KEY), TD_TAPE_IMPORT_TORCH) == 0 };
   TapeLiveSet live;
   bool whole;
 
@@ -425,6 +540,7 @@ td_tape_write_snapshot (TdTapeReader *r, uint64_t iteration, uint32_t device, FI
   end_dict (out);
   put_text (out, "external_annotations");
   begin_list (out);
+  put_annotations (&s);
   end_list (out);
   end_dict (out);
   fputc ('.', out);

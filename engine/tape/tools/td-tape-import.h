@@ -12,6 +12,11 @@ TD_TAPE_BEGIN_C
  * block of memory, produced by its alloc and read by its free; device k + 1 is the snapshot's
  * device k.
  *
+ * What a program said to the allocator (_set_memory_metadata) stands in the attributes of an
+ * entry, behind user_metadata=; its annotations are events called annotation, by their time.
+ * Segments, with what is free at their ends, are in INFO under TD_TAPE_IMPORT_SEGMENTS and a
+ * number from 0 on: "device address bytes stream type;" for each, in hexadecimal.
+ *
  * A block that was there before the trace began is one of the iteration's start.  Bytes are
  * those of the segments for blocks that are there in the end, and those that the trace tells
  * for others: what was asked for, without what the allocator added.  A block is live until its
@@ -20,6 +25,8 @@ TD_TAPE_BEGIN_C
 #define TD_TAPE_IMPORT_KEY "import"
 /** Also of a raw memory timeline of PyTorch's profiler, which has categories and no places. */
 #define TD_TAPE_IMPORT_TORCH "torch-snapshot"
+#define TD_TAPE_IMPORT_SEGMENTS "segments"
+#define TD_TAPE_IMPORT_METADATA "user_metadata="
 
 /** The same of a tape that was made of a trace: JSON as Chrome reads it, and as PyTorch's
  * profiler (Kineto) writes it, plain or gzip.  A step of the profiler (ProfilerStep#3) is an
