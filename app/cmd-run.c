@@ -47,7 +47,7 @@ static const char help[]
       "                         all that its operations are given is recorded; 0: none\n"
       "      --runs-budget N    bytes of this recording and of those in folders beside its\n"
       "                         own together, 0: unlimited (default)\n"
-      "      --device NAME      cpu, cuda:N or null\n"
+      "      --device NAME      cpu, cuda:N, cuda (each rank its own) or null\n"
       "      --mem-limit N      refuse allocations beyond N bytes, 0: none\n"
       "      --seed N           seed of random numbers\n"
       "      --static MODE      static functions: auto (verified at calls 2, 3, 5,\n"
@@ -158,7 +158,8 @@ static bool
 set_device (Run *r, const char *v)
 {
   r->s.device = v;
-  return strcmp (v, "cpu") == 0 || strcmp (v, "null") == 0 || strncmp (v, "cuda:", 5) == 0;
+  return strcmp (v, "cpu") == 0 || strcmp (v, "null") == 0 || strcmp (v, "cuda") == 0
+         || strncmp (v, "cuda:", 5) == 0;
 }
 
 static bool
@@ -324,7 +325,7 @@ static const struct
   { "--values-budget", NULL, set_values_budget, "a number of bytes", false },
   { "--keyframes", NULL, set_keyframes, "a number", false },
   { "--runs-budget", NULL, set_runs_budget, "a number of bytes", false },
-  { "--device", NULL, set_device, "cpu, cuda:N or null", false },
+  { "--device", NULL, set_device, "cpu, cuda, cuda:N or null", false },
   { "--mem-limit", NULL, set_mem_limit, "a number of bytes", false },
   { "--seed", NULL, set_seed, "a number", false },
   { "--static", NULL, set_static, "auto, as-is, off, verify or verify=K", false },

@@ -105,8 +105,9 @@ typedef struct TdCuda
   bool no_indices;                      /**< that cannot be had here */
   CUdeviceptr own_room; /**< workspace that is none of the pool's, for recording */
   size_t own_room_bytes;
-  bool in_own_room; /**< launches take their workspace from there */
-  char model[64];   /**< device.model */
+  bool in_own_room;              /**< launches take their workspace from there */
+  struct TdTeamMark *team_marks; /**< that are not in use */
+  char model[64];                /**< device.model */
 } TdCuda;
 
 /** The engine's side; set before any device is opened. */
@@ -169,6 +170,9 @@ void td_cuda_updates_end (TdDevice *d);
 /** Launch those that wait; nothing when there are none. */
 void td_cuda_updates_send (TdCuda *c);
 void td_cuda_updates_close (TdCuda *c);
+
+/** The marks of teams, when none is in use any more. (nccl.c) */
+void td_cuda_team_marks_close (TdCuda *c);
 
 /* graphs (graph.c) */
 extern const TdDeviceGraphs td_cuda_graphs;

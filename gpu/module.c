@@ -272,6 +272,7 @@ device_close (TdDevice *d)
   td_cuda_vmm_close (c);
   td_cuda_host_copies_close (c);
   td_cuda_marks_close (c);
+  td_cuda_team_marks_close (c);
   td_cuda_fences_close (c);
   td_cuda_stages_close (c);
   for (size_t k = 0; k < sizeof streams / sizeof *streams; k++)

@@ -8,6 +8,7 @@
 #include "cuda-device.h"
 #include "cudnn.h"
 #include "async.h"
+#include "nccl-library.h"
 
 /* Enter the device and say what the kernel that follows uses.  Who may hand it to a library
  * calls td_cuda_enter before. */
@@ -419,6 +420,7 @@ static const TdDeviceOps ops = {
   .time_op = td_cuda_time_op,
   .time_copy = td_cuda_time_copy,
   .poll_async = td_cuda_poll_async,
+  .teams = &td_cuda_teams,
   .own_bytes = td_cuda_own_bytes,
   .pinned_bytes = td_cuda_pinned_bytes,
   .check_index_async = td_cuda_index_async,

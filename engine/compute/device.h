@@ -17,9 +17,10 @@
 #include "device-async.h"
 #include "device-programs.h"
 #include "device-rnn.h"
+#include "device-teams.h"
 #include "tapedeck-op.h"
 
-#define TD_DEVICE_ABI 9
+#define TD_DEVICE_ABI 10
 
 struct TdPool;
 struct TdBlock;
@@ -598,6 +599,7 @@ typedef struct TdDeviceOps
                                  int64_t ignore, uint32_t place);
   /** Take one that is known by now.  False: there is none. */
   bool (*bad_index) (TdDevice *d, TdBadIndex *bad);
+  const TdDeviceTeams *teams; /**< NULL: it exchanges nothing with devices of other processes */
   /** Memory of the device that it took for recording, none of the pool's; NULL: none. */
   size_t (*own_bytes) (TdDevice *d);
   /** Memory of the host that it has pinned for copies and answers; NULL: none. */

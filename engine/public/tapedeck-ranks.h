@@ -19,11 +19,21 @@ TD_BEGIN_DECLS
 typedef struct TdComm TdComm;
 
 /* --- communicators ------------------------------------------------------------------------ */
-/** The processes that were started together.  name: "mpi", which needs Open MPI's libraries,
- * and takes the shared memory of a machine between its ranks: there is no "shm" besides; NULL:
- * that where mpirun has started the program, else this process alone, without MPI.  For all
- * ranks.  *Owner*: the caller, td_comm_free or td_finish. *Errors*: TD_ERR_ARG for an unknown
- * name, TD_ERR_STATE where MPI cannot be had, and why; inert then. */
+/** The processes that were started together.  name:
+ *
+ * - "mpi" needs Open MPI's libraries, and takes the shared memory of a machine between its
+ *   ranks: there is no "shm" besides.  Arrays of GPUs go through the host.
+ * - "nccl" is the same, but arrays that lie on all ranks' GPUs go from one GPU to the other, by
+ *   NCCL, and the host does not wait: bcast, allreduce, allgather, alltoall and the means of
+ *   gradients.  A rank's GPU is the engine's device now or, while that is cpu, the one that
+ *   td_device_get ("cuda") gives; no two ranks may have the same.  A process that mpirun did not
+ *   start is alone, without MPI.
+ * - NULL: where mpirun has started the program, "nccl" if the engine's device is a GPU of its
+ *   own on every rank and NCCL is there, else "mpi"; else this process alone.
+ *
+ * For all ranks.  *Owner*: the caller, td_comm_free or td_finish.  *Errors*: TD_ERR_ARG for an
+ * unknown name, and on all ranks where they give different ones; TD_ERR_STATE where MPI cannot be
+ * had, TD_ERR_DEVICE on all ranks where NCCL cannot, and why; inert then. */
 TD_API TdComm *td_comm_new (const char *name);
 TD_API TdComm *td_comm_new_at (const char *name, const TdSite *site);
 /** Communicators of the ranks that give the same color, in the order of their keys, then of
@@ -35,7 +45,8 @@ TD_API void td_comm_free (TdComm *comm);
 /** This process's number, from 0, and how many there are; -1 and 0 of what is inert. */
 TD_API int td_comm_rank (const TdComm *comm);
 TD_API int td_comm_size (const TdComm *comm);
-/** This process's number among those of its machine: which of its devices to take. */
+/** This process's number among those of its machine, and so of the GPU that is
+ * td_device_get ("cuda"). */
 TD_API int td_comm_intra_rank (const TdComm *comm);
 /** Wait until all ranks are here. */
 TD_API TdStatus td_comm_barrier (TdComm *comm);
@@ -49,7 +60,8 @@ TD_API TdStatus td_comm_barrier_at (TdComm *comm, const TdSite *site);
  * are not looked at. */
 TD_API TdVar *td_comm_bcast (TdComm *comm, TdVar *x, int root);
 TD_API TdVar *td_comm_bcast_at (TdComm *comm, TdVar *x, int root, const TdSite *site);
-/** The sum of all ranks' x; of half precision it is summed in float32 and rounded once.
+/** The sum of all ranks' x; of half precision it is summed in float32 and rounded once.  By
+ * NCCL the order of the additions is NCCL's: the same on all ranks.
  * *Errors*: TD_ERR_DTYPE for bool. */
 TD_API TdVar *td_comm_allreduce (TdComm *comm, TdVar *x);
 TD_API TdVar *td_comm_allreduce_at (TdComm *comm, TdVar *x, const TdSite *site);
@@ -61,7 +73,7 @@ TD_API TdVar *td_comm_allgather_at (TdComm *comm, TdVar *x, const TdSite *site);
 TD_API TdVar *td_comm_alltoall (TdComm *comm, TdVar *x);
 TD_API TdVar *td_comm_alltoall_at (TdComm *comm, TdVar *x, const TdSite *site);
 
-/* One array from one rank to another; only these two take part.  Arrays come in the order in
+/* One array from one rank to another, through the host; only these two take part.  Arrays come in the order in
  * which they were sent.  Who sends does not wait for who receives; in backward, it waits for
  * the gradient from there, where x wants one. */
 /** Send x; returns a scalar 0, the delegate, of whose gradient the backward of x begins: call

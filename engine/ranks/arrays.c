@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "arrays.h"
 #include "host-memory.h"
+#include "teams.h"
 
 #include "compute/core/copies.h"
 
@@ -74,6 +75,16 @@ td__common_digest (const TdCommon *common, bool shapes)
                              (size_t)p->var->node->shape.ndim * sizeof (int64_t));
     }
   return digest;
+}
+
+bool
+td__common_is_far (const TdComm *comm, const TdCommon *common)
+{
+  bool all = comm->far != NULL;
+
+  for (int i = 0; i < common->n && all; i++)
+    all = common->of[i].param->var == NULL || td__far_has (comm, common->of[i].param->var);
+  return all;
 }
 
 /* "l1/W (10, 20) f32" */

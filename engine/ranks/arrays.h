@@ -29,6 +29,8 @@ uint64_t td__common_digest (const TdCommon *common, bool shapes);
  * what the arrays are of, if that differs.  of: NULL where it needs no words. */
 TdStatus td__common_explain (TdComm *comm, const TdCommon *common, const char *of,
                              TdMeetKind kind, const TdSite *site);
+/** Do all of them lie on the communicator's device? */
+bool td__common_is_far (const TdComm *comm, const TdCommon *common);
 /** Of the numbers of parameters, as they are on the host. */
 uint64_t td__common_numbers (const TdCommon *common, const TdSite *site);
 /** Give all ranks rank 0's arrays, of lists with one td__common_digest; *same: this rank had

@@ -7,6 +7,7 @@
 #include "compute/core/copies.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,10 +25,9 @@ is_double (const TdVar *v)
   return v->node->dtype == TD_F64;
 }
 
-/* Numbers of an array that has a gradient at all; TD_PARAM_TRAINED ones are of floating point.
- */
-static int64_t
-size_of (const TdVar *v)
+/* TD_PARAM_TRAINED ones are of floating point. */
+int64_t
+td__bucket_size_of (const TdVar *v)
 {
   return v != NULL && v->node->device->computes ? td__size (&v->node->shape) : 0;
 }
@@ -41,7 +41,7 @@ bucket_before (const TdCommon *common, const TdMean *how, int end)
   while (b.first > 0)
     {
       const TdVar *v = array_of (common, b.first - 1);
-      const int64_t n = size_of (v);
+      const int64_t n = td__bucket_size_of (v);
       const TdDtype dtype = n > 0 && is_double (v) ? TD_F64 : TD_F32;
 
       if (n > 0 && b.n > 0 && (dtype != b.dtype || b.n + n > how->bucket))
@@ -52,6 +52,9 @@ bucket_before (const TdCommon *common, const TdMean *how, int end)
       b.first--;
     }
   b.sent_as = how->sent_as == TD_F32 ? b.dtype : how->sent_as;
+  b.far = how->far;
+  b.n_here = b.far == NULL ? b.n : 0;
+  b.n_far = b.far != NULL ? td__far_bucket_room (common, b.first, b.end) : 0;
   return b;
 }
 
@@ -73,7 +76,7 @@ td__buckets_of (const TdCommon *common, const TdMean *how, int *n)
 static int64_t
 count (const TdBucket *b)
 {
-  return b->n + b->end - b->first + 1;
+  return b->n_here + b->end - b->first + 1;
 }
 
 static size_t
@@ -82,10 +85,19 @@ number_bytes (const TdBucket *b)
   return td__dtype_sizes[b->dtype];
 }
 
+/* Are the host's numbers sent as others than they are? */
+static bool
+is_thin (const TdBucket *b)
+{
+  return b->far == NULL && b->sent_as != b->dtype;
+}
+
 size_t
 td__bucket_bytes (const TdBucket *b)
 {
-  return (size_t)count (b) * td__dtype_sizes[b->sent_as];
+  const size_t here = (size_t)count (b) * td__dtype_sizes[is_thin (b) ? b->sent_as : b->dtype];
+
+  return here + (size_t)b->n_far * td__dtype_sizes[b->sent_as];
 }
 
 /* The place of array i. */
@@ -95,7 +107,7 @@ place_of (const TdBucket *b, const TdCommon *common, int i)
   int64_t before = 0;
 
   for (int k = b->first; k < i; k++)
-    before += size_of (array_of (common, k));
+    before += td__bucket_size_of (array_of (common, k));
   return b->numbers + (size_t)before * number_bytes (b);
 }
 
@@ -103,7 +115,7 @@ place_of (const TdBucket *b, const TdCommon *common, int i)
 static double
 behind (const TdBucket *b, int i)
 {
-  const char *at = b->numbers + (size_t)(b->n + i) * number_bytes (b);
+  const char *at = b->numbers + (size_t)(b->n_here + i) * number_bytes (b);
   double d;
   float f;
 
@@ -119,7 +131,7 @@ behind (const TdBucket *b, int i)
 static void
 set_behind (const TdBucket *b, int i, double number)
 {
-  char *at = b->numbers + (size_t)(b->n + i) * number_bytes (b);
+  char *at = b->numbers + (size_t)(b->n_here + i) * number_bytes (b);
   const float f = (float)number;
 
   if (b->dtype == TD_F64)
@@ -129,16 +141,20 @@ set_behind (const TdBucket *b, int i, double number)
 }
 
 void
-td__bucket_open (TdBucket *b, bool told)
+td__bucket_open (TdBucket *b, bool told, const TdSite *site)
 {
   b->numbers = td__xcalloc ((size_t)count (b), number_bytes (b));
-  b->sent = b->sent_as == b->dtype ? b->numbers : td__xcalloc (1, td__bucket_bytes (b));
+  b->sent = is_thin (b) ? td__xcalloc (1, td__bucket_bytes (b)) : b->numbers;
   b->told = told ? td__xcalloc ((size_t)(b->end - b->first) + 1, sizeof *b->told) : NULL;
+  if (b->far != NULL)
+    td__far_bucket_open (b, site);
 }
 
 void
 td__bucket_close (TdBucket *b, const TdTransport *transport)
 {
+  if (b->far != NULL)
+    td__far_bucket_close (b);
   if (b->sent != b->numbers)
     free (b->numbers);
   if (b->sum != NULL)
@@ -228,11 +244,12 @@ TdStatus
 td__bucket_put (TdBucket *b, const TdCommon *common, int i, const TdVar *gradient,
                 bool left_out, uint64_t turn, const TdSite *site)
 {
-  const int64_t n = size_of (array_of (common, i));
-  char *place = place_of (b, common, i);
+  const int64_t n = td__bucket_size_of (array_of (common, i));
+  char *place = b->far == NULL ? place_of (b, common, i) : NULL;
   TdRankSum *told = b->told != NULL && n > 0 ? &b->told[i - b->first] : NULL;
+  TdStatus status = TD_OK;
+  char *read = NULL;
   TdSummer sum;
-  TdStatus status;
 
   if (gradient == NULL || n == 0)
     {
@@ -241,16 +258,21 @@ td__bucket_put (TdBucket *b, const TdCommon *common, int i, const TdVar *gradien
             = (TdRankSum){ .kind = TD_RANK_SUM_GRADIENT, .absent = true, .left_out = left_out };
       return TD_OK;
     }
-  if (told == NULL)
-    status = copy (gradient, place, true, site);
-  else
+  if (b->far != NULL)
+    status = td__far_bucket_copy (b, common, i, gradient, true, site);
+  if (b->far != NULL && told != NULL && status == TD_OK) /* sums are made by the host */
+    place = read = td__xmalloc ((size_t)n * number_bytes (b));
+  if (told != NULL && status == TD_OK)
     {
       td__summer_begin (&sum, b->dtype);
       status = pack (gradient, place, &sum, site);
       *told = td__sum_of_gradient (TD_RANK_SUM_GRADIENT, &sum, place, n, turn);
     }
+  else if (b->far == NULL)
+    status = copy (gradient, place, true, site);
+  free (read);
   set_behind (b, i - b->first, 1);
-  if (b->sent != b->numbers && !is_finite (b, place, n))
+  if (is_thin (b) && !is_finite (b, place, n))
     set_behind (b, b->end - b->first, 1);
   return status;
 }
@@ -270,7 +292,16 @@ convert (const TdBucket *b, bool narrow)
   const TdTensor thin = { b->sent, &shape, count (b), b->sent_as };
   TdTensor to = narrow ? thin : wide;
 
-  return b->sent == b->numbers || host->ops->cast (host, narrow ? &wide : &thin, &to) == TD_OK;
+  return !is_thin (b) || host->ops->cast (host, narrow ? &wide : &thin, &to) == TD_OK;
+}
+
+/* What a device could not do, as the transport says such things. */
+static bool
+of_device (char *why)
+{
+  snprintf (why, TD_WHY_WIRE, "%.250s",
+            td__engine.has_error ? td__engine.error.message : "the device has failed");
+  return false;
 }
 
 bool
@@ -278,8 +309,18 @@ td__bucket_send (TdBucket *b, TdComm *comm, TdWire *wire, char *why)
 {
   if (!convert (b, true))
     return false;
-  b->sum = comm->transport->sum_begin (wire, b->sent, count (b), wire_kinds[b->sent_as], why);
-  return b->sum != NULL;
+  b->sum = comm->transport->sum_begin (wire, b->sent, count (b),
+                                       wire_kinds[is_thin (b) ? b->sent_as : b->dtype], why);
+  if (b->sum == NULL || b->far == NULL || td__far_bucket_send (b, NULL) == TD_OK)
+    return b->sum != NULL;
+  return of_device (why);
+}
+
+bool
+td__bucket_test (const TdBucket *b, const TdTransport *transport)
+{
+  return transport->sum_test (b->sum)
+         && (b->mark == NULL || b->far->device->ops->teams->passed (b->far->device, b->mark));
 }
 
 bool
@@ -288,7 +329,9 @@ td__bucket_receive (TdBucket *b, const TdComm *comm, char *why)
   TdWireSum *sum = b->sum;
 
   b->sum = NULL;
-  return comm->transport->sum_end (sum, why) && convert (b, false);
+  if (!comm->transport->sum_end (sum, why) || !convert (b, false))
+    return false;
+  return b->far == NULL || td__far_bucket_receive (b) == TD_OK || of_device (why);
 }
 
 /* The gradient to write to: the one that is there, unless somebody else has its array. */
@@ -359,49 +402,97 @@ tell (const TdBucket *b, const TdCommon *common, int i, const char *place, int n
   td__tell_sum (&sum);
   if (!mean)
     return;
-  sum = td__sum_of_gradient (TD_RANK_SUM_MEAN, summed, place, size_of (array_of (common, i)),
-                             how->turn);
+  sum = td__sum_of_gradient (TD_RANK_SUM_MEAN, summed, place,
+                             td__bucket_size_of (array_of (common, i)), how->turn);
   sum.path = common->of[i].key;
   sum.n_averaged = n_counting;
-  sum.half = b->sent != b->numbers;
+  sum.half = b->sent_as != b->dtype;
   td__tell_sum (&sum);
 }
 
-TdStatus
-td__bucket_take (TdBucket *b, const TdComm *comm, const TdCommon *common, const TdMean *how,
-                 int n_counting, float factor, const TdSite *site)
+/* The mean of array i, which is on a device, as it is told of. */
+static TdStatus
+tell_far (const TdBucket *b, const TdCommon *common, int i, int n_counting, const TdMean *how,
+          const TdSite *site)
 {
-  const bool watched = b->sent != b->numbers && behind (b, b->end - b->first) == 0;
-  char *place = b->numbers;
+  const size_t bytes
+      = (size_t)td__bucket_size_of (array_of (common, i)) * td__dtype_sizes[b->dtype];
+  char *place = td__xmalloc (bytes);
   TdStatus status = TD_OK;
   TdSummer sum;
 
+  td__summer_begin (&sum, b->dtype);
+  if (behind (b, i - b->first) > 0)
+    status = td__far_bucket_read (b, common, i, place, site);
+  if (behind (b, i - b->first) > 0 && status == TD_OK)
+    td__summer_add (&sum, place, bytes);
+  if (status == TD_OK)
+    tell (b, common, i, place, n_counting, how, &sum);
+  free (place);
+  return status;
+}
+
+/* Make the mean of array i, which some rank has, in its place. */
+static void
+make_mean (const TdBucket *b, char *place, int64_t n, int n_counting, float factor,
+           TdSummer *sum)
+{
+  td__summer_begin (sum, b->dtype);
+  if (b->told != NULL)
+    divide_and_sum (b, place, n, n_counting, factor, sum);
+  else
+    divide (b, place, n, n_counting, factor);
+}
+
+/* Put it where v's gradient is. */
+static TdStatus
+put_mean (const TdBucket *b, const TdCommon *common, int i, char *place, const TdSite *site)
+{
+  TdVar *g = gradient_to_fill (array_of (common, i), site);
+  TdStatus status;
+
+  if (g == NULL)
+    return td__error_status ();
+  status = b->far != NULL ? td__far_bucket_copy (b, common, i, g, false, site)
+                          : copy (g, place, false, site);
+  td__buffer_written (g->buffer, site);
+  return status;
+}
+
+TdStatus
+td__bucket_take (TdBucket *b, TdComm *comm, const TdCommon *common, const TdMean *how,
+                 int n_counting, float factor, const TdSite *site)
+{
+  const bool watched = is_thin (b) && behind (b, b->end - b->first) == 0 && !how->may_overflow;
+  char *place = b->numbers;
+  TdStatus status = TD_OK;
+  TdSummer sum;
+  int lost = -1;
+
+  if (b->far != NULL)
+    status = td__far_bucket_mean (b, comm, common, how, n_counting, factor, &lost, site);
+  if (lost >= 0)
+    return say_overflow (comm, b, common->of[lost].key, site);
   for (int i = b->first; i < b->end && status == TD_OK; i++)
     {
-      TdVar *v = array_of (common, i), *g;
-      const int64_t n = size_of (v);
+      TdVar *v = array_of (common, i);
+      const int64_t n = td__bucket_size_of (v);
+      const bool here = n > 0 && b->far == NULL, there = n > 0 && behind (b, i - b->first) > 0;
 
-      if (n == 0)
-        continue;
-      if (behind (b, i - b->first) > 0)
-        {
-          td__summer_begin (&sum, b->dtype);
-          if (b->told != NULL)
-            divide_and_sum (b, place, n, n_counting, factor, &sum);
-          else
-            divide (b, place, n, n_counting, factor);
-          if (watched && !how->may_overflow && !is_finite (b, place, n))
-            return say_overflow (comm, b, common->of[i].key, site);
-          g = gradient_to_fill (v, site);
-          status = g != NULL ? copy (g, place, false, site) : td__error_status ();
-          if (g != NULL)
-            td__buffer_written (g->buffer, site);
-        }
-      else if (v->grad != NULL) /* of this rank alone, which does not count */
+      if (here && there)
+        make_mean (b, place, n, n_counting, factor, &sum);
+      if (here && there && watched && !is_finite (b, place, n))
+        return say_overflow (comm, b, common->of[i].key, site);
+      if (there)
+        status = put_mean (b, common, i, place, site);
+      else if (n > 0 && v->grad != NULL) /* of this rank alone, which does not count */
         status = td__put_grad (v, NULL);
-      if (b->told != NULL)
+      if (here && b->told != NULL)
         tell (b, common, i, place, n_counting, how, &sum);
-      place += (size_t)n * number_bytes (b);
+      else if (n > 0 && b->told != NULL && status == TD_OK)
+        status = tell_far (b, common, i, n_counting, how, site);
+      if (here)
+        place += (size_t)n * number_bytes (b);
     }
   return status;
 }

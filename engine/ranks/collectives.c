@@ -3,10 +3,11 @@
  *
  * The meeting comes before the operation, so that what is wrong on one rank keeps no other
  * waiting inside a kernel.  There ranks also hear whether x wants a gradient anywhere: then all
- * keep the graph (TD_OP_CAPTURES), because all must come to the backward.
+ * keep the graph (TD_OP_CAPTURES), because all must come to the backward; and whether x lies on
+ * every rank's device, from where it goes without the host.
  *
  * SPDX-License-Identifier: MIT */
-#include "comm.h"
+#include "teams.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,48 @@ alltoall_forward (TdOpCall *call)
                why);
 }
 
+/* --- the same on the devices of all ranks --- */
+
+static TdStatus
+bcast_far (TdOpCall *call)
+{
+  return td__far_bcast (comm_of (call), &call->in[0], &call->out[0],
+                        ((const CommAttrs *)call->attrs)->root);
+}
+
+/* As on the host: half precision is summed in float, and rounded once. */
+static TdStatus
+allreduce_far (TdOpCall *call)
+{
+  const TdTensor *x = &call->in[0];
+  const TdDeviceOps *ops = call->device->ops;
+  TdTensor wide = *x;
+  TdStatus status;
+
+  if (x->dtype != TD_F16 && x->dtype != TD_BF16)
+    return td__far_sum (comm_of (call), x, &call->out[0]);
+  wide.dtype = TD_F32;
+  wide.data = td_op_workspace (call, (size_t)x->size * sizeof (float));
+  if (wide.data == NULL)
+    return TD_ERR_MEMORY;
+  status = ops->cast (call->device, x, &wide);
+  if (status == TD_OK)
+    status = td__far_sum (comm_of (call), &wide, &wide);
+  return status == TD_OK ? ops->cast (call->device, &wide, &call->out[0]) : status;
+}
+
+static TdStatus
+allgather_far (TdOpCall *call)
+{
+  return td__far_gather (comm_of (call), &call->in[0], &call->out[0]);
+}
+
+static TdStatus
+alltoall_far (TdOpCall *call)
+{
+  return td__far_exchange (comm_of (call), &call->in[0], &call->out[0]);
+}
+
 /* --- the backwards --- */
 
 /* The root gets the sum.  Others' x has no influence: zeros, made of the sum so that second
@@ -190,26 +233,28 @@ alltoall_backward (TdBackward *b)
   return td_poisoned (g) ? td__error_status () : TD_OK;
 }
 
-/* --- the classes: [1] where some rank's x wants a gradient --- */
+/* --- the classes: [1], [3] where some rank's x wants a gradient; [2], [3] on devices --- */
 
-#define COLLECTIVE(name_, label_, formula_, infer_, more)                                      \
+#define COLLECTIVE(name_, label_, formula_, infer_, where, more)                               \
   {                                                                                            \
     .name = "comm_" #name_, .label = label_, .group = "ranks", .formula = formula_,            \
-    .n_in_min = 1, .n_in_max = 1, .n_out = 1, .flags = TD_OP_HOST | (more),                    \
-    .attrs_size = sizeof (CommAttrs), .attrs = comm_attrs,                                     \
-    .n_attrs = TD_ARRAY_LENGTH (comm_attrs), .infer = infer_, .forward = name_##_forward,      \
-    .backward = name_##_backward,                                                              \
+    .n_in_min = 1, .n_in_max = 1, .n_out = 1, .flags = more, .attrs_size = sizeof (CommAttrs), \
+    .attrs = comm_attrs, .n_attrs = TD_ARRAY_LENGTH (comm_attrs), .infer = infer_,             \
+    .forward = name_##_##where, .backward = name_##_backward,                                  \
   }
-#define BOTH(name, ...)                                                                        \
+#define ALL(name, ...)                                                                         \
   {                                                                                            \
-    COLLECTIVE (name, __VA_ARGS__, 0), COLLECTIVE (name, __VA_ARGS__, TD_OP_CAPTURES)          \
+    COLLECTIVE (name, __VA_ARGS__, forward, TD_OP_HOST),                                       \
+        COLLECTIVE (name, __VA_ARGS__, forward, TD_OP_HOST | TD_OP_CAPTURES),                  \
+        COLLECTIVE (name, __VA_ARGS__, far, TD_OP_DEVICE),                                     \
+        COLLECTIVE (name, __VA_ARGS__, far, TD_OP_DEVICE | TD_OP_CAPTURES)                     \
   }
 
 // clang-format off
-static const TdOpClass bcast_class[2] = BOTH (bcast, "Bcast", "x of the root", infer_same);
-static const TdOpClass allreduce_class[2] = BOTH (allreduce, "AllReduce", "sum of all ranks' x", infer_same);
-static const TdOpClass allgather_class[2] = BOTH (allgather, "AllGather", "all ranks' x, in order", allgather_infer);
-static const TdOpClass alltoall_class[2] = BOTH (alltoall, "AllToAll", "row i of the result: from rank i", infer_same);
+static const TdOpClass bcast_class[4] = ALL (bcast, "Bcast", "x of the root", infer_same);
+static const TdOpClass allreduce_class[4] = ALL (allreduce, "AllReduce", "sum of all ranks' x", infer_same);
+static const TdOpClass allgather_class[4] = ALL (allgather, "AllGather", "all ranks' x, in order", allgather_infer);
+static const TdOpClass alltoall_class[4] = ALL (alltoall, "AllToAll", "row i of the result: from rank i", infer_same);
 // clang-format on
 
 /* --- the functions --- */
@@ -225,6 +270,7 @@ collective (TdMeetKind kind, const TdOpClass *classes, Check check, TdComm *comm
   CommAttrs attrs;
   TdVar *y = NULL;
   TdMeet mine;
+  int which;
 
   if (!td__comm_usable (comm, td__meet_name (kind), site))
     return td__poison ();
@@ -234,6 +280,7 @@ collective (TdMeetKind kind, const TdOpClass *classes, Check check, TdComm *comm
   if (x == NULL)
     td__var_usable (x, td__meet_name (kind), site);
   mine.root = root;
+  mine.flags |= td__far_has (comm, x) ? TD_MEET_FAR : 0;
   if (x == NULL
       || (!(mine.flags & TD_MEET_FAILED) && check != NULL
           && check (comm, x, root, site) != TD_OK))
@@ -243,9 +290,8 @@ collective (TdMeetKind kind, const TdOpClass *classes, Check check, TdComm *comm
   memset (&attrs, 0, sizeof attrs); /* its bytes are hashed */
   attrs = (CommAttrs){ comm, comm->rank, comm->size, root };
   comm->brought = !x->node->device->computes; /* a plan, or the same plan on all */
-  if (td_apply_at (&classes[td__meet_any (comm, TD_MEET_WANTS)], &attrs, &x, 1, &y, 1, site)
-          != TD_OK
-      && !comm->brought)
+  which = td__meet_any (comm, TD_MEET_WANTS) + 2 * td__meet_all (comm, TD_MEET_FAR);
+  if (td_apply_at (&classes[which], &attrs, &x, 1, &y, 1, site) != TD_OK && !comm->brought)
     td__comm_abort (comm);
   return y;
 }

@@ -1,7 +1,7 @@
 /* Communicators: making and ending them, and what a process does about them when it ends.
  *
  * SPDX-License-Identifier: MIT */
-#include "comm.h"
+#include "teams.h"
 #include "host-memory.h"
 
 #include <stdio.h>
@@ -50,6 +50,7 @@ comm_close (void *object, bool together)
   *comm->link = comm->next;
   if (comm->next != NULL)
     comm->next->link = comm->link;
+  td__far_close (comm, together || comm->ended);
   comm->transport->close (comm->wire, together);
   free (comm->all);
   free (comm->n_sent);
@@ -114,24 +115,39 @@ started_by_mpirun (void)
   return getenv ("OMPI_COMM_WORLD_SIZE") != NULL || getenv ("PMI_SIZE") != NULL;
 }
 
+/* The names there are, and what becomes of arrays on GPUs.  "nccl" of a process alone needs no
+ * MPI. */
+static const struct
+{
+  const char *name;
+  TdFarWish wish;
+} kinds[] = { { "mpi", TD_FAR_NEVER }, { "nccl", TD_FAR_MUST } };
+
 /* By its name; NULL after td__fail. */
 static const TdTransport *
-transport_of (const char *name, const TdSite *site)
+transport_of (const char *name, TdFarWish *wish, const TdSite *site)
 {
   const TdTransport *t;
   const char *why;
+  bool known = name == NULL;
 
-  if (name == NULL && !started_by_mpirun ())
-    return &td__transport_alone;
-  if (name != NULL && strcmp (name, "mpi") != 0)
+  *wish = TD_FAR_CAN;
+  for (int i = 0; i < TD_ARRAY_LENGTH (kinds) && !known; i++)
+    {
+      known = strcmp (name, kinds[i].name) == 0;
+      *wish = kinds[i].wish;
+    }
+  if (!known)
     {
       td__fail (TD_ERR_ARG, "td_comm_new", site,
-                "no communicator \"%.40s\": there is \"mpi\"%s", name,
+                "no communicator \"%.40s\": there are \"mpi\" and \"nccl\"%s", name,
                 strcmp (name, "shm") == 0
-                    ? ", by which ranks of one machine use its shared memory"
+                    ? "; by the first ranks of one machine use its shared memory"
                     : "");
       return NULL;
     }
+  if (*wish != TD_FAR_NEVER && !started_by_mpirun ())
+    return &td__transport_alone;
   t = td__transport_mpi (&why);
   if (t == NULL)
     td__fail (TD_ERR_STATE, "td_comm_new", site, "MPI cannot be had: %.350s", why);
@@ -186,12 +202,13 @@ td_comm_new_at (const char *name, const TdSite *site)
 {
   char why[TD_WHY_WIRE] = "";
   const TdTransport *transport;
+  TdFarWish wish;
   TdWire *wire;
   TdComm *comm;
 
   if (!td__ensure_started () || td__check_thread ("td_comm_new") != TD_OK)
     return inert_comm ();
-  transport = transport_of (name, site);
+  transport = transport_of (name, &wish, site);
   if (transport != NULL && (!all_come (transport, site) || !td__watch_start (site)))
     return inert_comm ();
   td__watch_begin (site);
@@ -207,7 +224,12 @@ td_comm_new_at (const char *name, const TdSite *site)
   comm->whole = true;
   comm->id = ++n_whole;
   td__last_words_start ();
-  return same_program (comm, site) ? comm : inert_comm ();
+  if (name == NULL && transport == &td__transport_alone)
+    wish = TD_FAR_NEVER; /* there is nobody to exchange anything with */
+  return same_program (comm, site)
+                 && td__far_join (comm, td__engine.device, wish, site) == TD_OK
+             ? comm
+             : inert_comm ();
 }
 
 TdComm *
@@ -249,7 +271,10 @@ td_comm_split_at (TdComm *comm, int color, int key, const TdSite *site)
   part = wire != NULL ? part_of (comm, wire, color, why) : NULL;
   td__wait_end (comm, &wait, part != NULL || why[0] == '\0');
   if (part != NULL)
-    return part;
+    return comm->far == NULL
+                   || td__far_join (part, comm->far->device, TD_FAR_MUST, site) == TD_OK
+               ? part
+               : inert_comm ();
   if (why[0] != '\0')
     td__comm_fail (comm, why, site);
   return inert_comm ();
@@ -336,6 +361,7 @@ td__ranks_leave (void)
       ok = c->transport->meet_end (c->wire, why)
            && td__meet_compare (c, &differs, NULL) == TD_OK;
       status |= !td__wait_end (c, &wait, ok);
+      c->ended = ok;
     }
   td__last_words_left ();
   return status;

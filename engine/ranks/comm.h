@@ -50,7 +50,8 @@ enum
   TD_MEET_SAME = 4,   /**< its parameters were the root's before */
   TD_MEET_HAS = 8,    /**< what is to be sent is here */
   TD_MEET_ROUND = 16, /**< it has begun to send gradients */
-  TD_MEET_STALE = 32  /**< which are not those of this update, or are none */
+  TD_MEET_STALE = 32, /**< which are not those of this update, or are none */
+  TD_MEET_FAR = 64    /**< what is to be sent lies on the communicator's device */
 };
 
 /** What a rank says.  kind, dtype, root, digest, ndim and dim must be the same on all. */
@@ -71,6 +72,8 @@ typedef struct TdMeet
 } TdMeet;
 _Static_assert(sizeof (TdMeet) == 384, "TdMeet is what ranks of different builds exchange");
 
+typedef struct TdFar TdFar; /* teams.h */
+
 struct TdComm
 {
   TdObject object;
@@ -82,10 +85,12 @@ struct TdComm
   uint64_t seq;
   uint64_t *n_sent, *n_received; /**< letters, by rank */
   TdMeet mine, *all;             /**< of the last meeting; all: in the order of ranks */
+  TdFar *far;                    /**< its devices' teams, the functions' first; NULL: none */
   bool inert;
   int n_optimizers;    /**< that were made over it */
   bool whole;          /**< of all ranks that were started: td_comm_new */
   bool brought;        /**< this rank's part of the call has been sent */
+  bool ended;          /**< all ranks have ended in order */
   bool parted;         /**< ranks are at different places: nothing can be sent any more */
   const char *parting; /**< what for; static */
   uint64_t parted_at;
@@ -114,8 +119,9 @@ TdStatus td__meet_digest (TdComm *comm, const TdMeet *mine, bool *differs, const
 int td__meet_other (const TdComm *comm);
 /** Compare what all have said in a meeting of the transport. */
 TdStatus td__meet_compare (TdComm *comm, bool *differs, const TdSite *site);
-/** Does some rank's last TdMeet have this flag? */
+/** Does some rank's last TdMeet have this flag?  Do all? */
 bool td__meet_any (const TdComm *comm, uint32_t flag);
+bool td__meet_all (const TdComm *comm, uint32_t flag);
 /** A call of the transport has failed: no other can be made. */
 TdStatus td__comm_fail (TdComm *comm, const char *why, const TdSite *site);
 

@@ -31,7 +31,7 @@ reduce (TdComm *comm, TdBucket *b, const TdCommon *common, const TdMean *how, bo
   TdWait wait;
   bool ok;
 
-  td__bucket_open (b, comm->size > 1 && td__rank_sums_wanted ());
+  td__bucket_open (b, comm->size > 1 && td__rank_sums_wanted (), site);
   status = fill (b, common, how, counts, site);
   if (status != TD_OK)
     td__comm_abort (comm);
@@ -83,7 +83,9 @@ td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdSite *site)
   else
     td__meet_fail (&mine);
   mine.digest = td__common_digest (&common, true);
+  mine.flags |= td__common_is_far (comm, &common) ? TD_MEET_FAR : 0;
   status = td__meet_digest (comm, &mine, &differs, site);
+  how.far = td__meet_all (comm, TD_MEET_FAR) ? comm->far : NULL;
   how.turn = comm->seq;
   if (status == TD_OK)
     status = differs ? td__common_explain (comm, &common, NULL, TD_MEET_ALLREDUCE_GRAD, site)

@@ -104,6 +104,16 @@ td__meet_any (const TdComm *comm, uint32_t flag)
   return any;
 }
 
+bool
+td__meet_all (const TdComm *comm, uint32_t flag)
+{
+  bool all = true;
+
+  for (int r = 0; r < comm->size; r++)
+    all &= (comm->all[r].flags & flag) != 0;
+  return all;
+}
+
 /* " (train.c:12)" */
 static void
 place_text (const TdMeet *m, char *text, size_t size)

@@ -97,6 +97,8 @@ count_ranks (const TdOpt *opt, TdComm *comm, bool same, int *n, const TdSite *si
   TdStatus status;
 
   mine.flags |= same ? TD_MEET_SAME : 0;
+  mine.flags
+      |= td__common_is_far (comm, &((const Shared *)opt->shared)->gradients) ? TD_MEET_FAR : 0;
   mine.number = (int64_t)td__opt_settings_digest (opt);
   status = td__meet (comm, &mine, site);
   *n = 0;
@@ -133,6 +135,7 @@ meet_of_update (TdOpt *opt, TdStatus so_far, const TdSite *site)
   mine.digest = td__digest (s->names, &s->number, sizeof s->number);
   /* of shapes that are new to a rank all hear below */
   mine.flags |= s->sent != s->digest ? TD_MEET_HAS : 0;
+  mine.flags |= td__common_is_far (s->comm, &s->gradients) ? TD_MEET_FAR : 0;
   mine.flags |= s->overlap != NULL ? td__overlap_flags (s->overlap) : 0;
   if (s->sums_generation == td__links_generation) /* else their list is another by now */
     memcpy (mine.sums, s->sums.root, sizeof mine.sums);
@@ -190,10 +193,12 @@ send_first (TdOpt *opt, bool *same, int *n, const TdSite *site)
   TdStatus status = send_all (opt, TD_MEET_UPDATE, same, site);
 
   if (status == TD_OK)
-    status = count_ranks (opt, s->comm, *same, n, site);
+    {
+      look_again (opt, s);
+      status = count_ranks (opt, s->comm, *same, n, site);
+    }
   if (status != TD_OK)
     return status;
-  look_again (opt, s);
   s->sent = s->digest;
   if (s->overlap != NULL)
     td__overlap_forget (s->overlap); /* of other numbers */
@@ -205,7 +210,7 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
 {
   Shared *s = opt->shared;
   TdComm *comm = s->comm;
-  bool differs = false, same = true, parted, other_settings, sends, begun, useful;
+  bool differs = false, same = true, parted, other_settings, sends, begun, useful, far;
   int n = comm->size;
   TdStatus status;
   TdMeet mine;
@@ -220,6 +225,7 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
   parted = !s->parted && td__roots_differ (comm);
   other_settings = settings_differ (comm);
   sends = td__meet_any (comm, TD_MEET_HAS);
+  far = td__meet_all (comm, TD_MEET_FAR);
   begun = s->overlap != NULL && td__meet_any (comm, TD_MEET_ROUND);
   useful = begun && !sends && !s->doubled && !td__meet_any (comm, TD_MEET_STALE);
   if (begun && !comm->parted) /* whatever else is wrong: it is on its way */
@@ -239,14 +245,16 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
     {
       status = send_first (opt, &same, &n, site);
       other_settings = settings_differ (comm); /* what rank 0 set before has gone to all */
+      far = td__meet_all (comm, TD_MEET_FAR);
     }
   if (status == TD_OK && other_settings)
     status = td__opt_settings_explain (comm, opt, TD_MEET_UPDATE, site);
+  s->how.far = far ? comm->far : NULL;
   s->how.turn++;
   s->how.may_overflow = opt->dynamic;
   if (s->overlap != NULL && status == TD_OK)
     {
-      td__overlap_lay_out (s->overlap);
+      td__overlap_lay_out (s->overlap, s->how.far != NULL);
       td__overlap_turn (s->overlap, s->how.turn);
     }
   if (status == TD_OK)

@@ -54,6 +54,7 @@ struct TdOverlap
   TdComm *comm;
   const TdTransport *transport; /* stays when comm is freed */
   TdWire *wire;                 /* its own: in one order with nothing else */
+  TdFar *far;                   /* its own team; NULL: there is none */
   const TdCommon *common;
   TdMean how;
   bool backward, agreed, stale, in_backward, off;
@@ -100,7 +101,7 @@ round_open (TdOverlap *o)
   r->times = td__xcalloc ((size_t)o->n_buckets + 1, sizeof *r->times);
   memcpy (r->buckets, o->layout, (size_t)o->n_buckets * sizeof *r->buckets);
   for (int i = 0; i < o->n_buckets; i++)
-    td__bucket_open (&r->buckets[i], o->comm->size > 1 && td__rank_sums_wanted ());
+    td__bucket_open (&r->buckets[i], o->comm->size > 1 && td__rank_sums_wanted (), o->site);
   r->n_counting = o->comm->size;
   r->scale = 1;
   r->turn = o->how.turn;
@@ -132,7 +133,7 @@ progress (TdOverlap *o)
 {
   Round *r = &o->going;
 
-  while (r->n_come < r->n_sent && o->transport->sum_test (r->buckets[r->n_come].sum))
+  while (r->n_come < r->n_sent && td__bucket_test (&r->buckets[r->n_come], o->transport))
     r->times[r->n_come++][1] = clock_now ();
 }
 
@@ -351,6 +352,7 @@ td__overlap_new (TdComm *comm, const TdCommon *common, const TdMean *how, bool b
   char why[TD_WHY_WIRE] = "";
   TdWait wait = td__wait_begin (comm, TD_WAIT_EXCHANGE, 0, -1, site);
   TdWire *wire = comm->transport->split (comm->wire, 0, comm->rank, why);
+  TdFar *far;
   TdOverlap *o;
 
   if (!td__wait_end (comm, &wait, wire != NULL))
@@ -358,9 +360,16 @@ td__overlap_new (TdComm *comm, const TdCommon *common, const TdMean *how, bool b
       td__comm_fail (comm, why, site);
       return NULL;
     }
+  far = td__far_another (comm, site);
+  if (far == NULL && comm->far != NULL)
+    {
+      comm->transport->close (wire, false);
+      return NULL;
+    }
   o = td__xcalloc (1, sizeof *o);
   o->comm = comm;
   o->wire = wire;
+  o->far = far;
   o->transport = comm->transport;
   o->common = common;
   o->how = *how;
@@ -405,17 +414,20 @@ td__overlap_free (TdOverlap *o)
     td__engine.walk_watch = NULL;
   if (idle)
     o->transport->close (o->wire, false);
+  if (o->far != NULL)
+    td__far_leave (o->far);
   free (o);
 }
 
 void
-td__overlap_lay_out (TdOverlap *o)
+td__overlap_lay_out (TdOverlap *o, bool far)
 {
   const TdCommon *common = o->common;
 
-  if (o->agreed && o->generation == td__links_generation)
+  if (o->agreed && o->generation == td__links_generation && far == (o->how.far != NULL))
     return;
   forget_layout (o);
+  o->how.far = far ? o->far : NULL;
   o->agreed = true;
   o->off = false;
   o->n_useless = o->n_backwards_last = 0;

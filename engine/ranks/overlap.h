@@ -18,8 +18,8 @@ typedef struct TdOverlap TdOverlap;
 TdOverlap *td__overlap_new (TdComm *comm, const TdCommon *common, const TdMean *how,
                             bool backward, const TdSite *site);
 void td__overlap_free (TdOverlap *o);
-/** All ranks have agreed on the list as it is now. */
-void td__overlap_lay_out (TdOverlap *o);
+/** All ranks have agreed on the list as it is now, and whether it lies on their devices. */
+void td__overlap_lay_out (TdOverlap *o, bool far);
 /** Which elements those that begin next tell of. */
 void td__overlap_turn (TdOverlap *o, uint64_t turn);
 /** Begin with the gradients that are there, on all ranks now; counts: this rank's are some. */

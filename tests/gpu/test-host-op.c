@@ -98,6 +98,46 @@ train (const char *name, float *numbers)
     }
 }
 
+/* It has no results: there is no list for them. */
+static TdStatus
+infer_count (TdOpCall *call)
+{
+  (void)call;
+  return TD_OK;
+}
+
+static TdStatus
+forward_count (TdOpCall *call)
+{
+  ++*(float *)call->in[0].data;
+  return TD_OK;
+}
+
+static const TdOpClass count_class = { .name = "count",
+                                       .group = "user",
+                                       .n_in_min = 1,
+                                       .n_in_max = 1,
+                                       .flags = TD_OP_HOST | TD_OP_STATEFUL | TD_OP_NO_GRAD,
+                                       .writes = 1,
+                                       .in_names = names,
+                                       .infer = infer_count,
+                                       .forward = forward_count };
+
+static void
+host_op__without_results_runs_on_the_host_too (void **state)
+{
+  (void)state;
+  td_device_use (far_device);
+  TD_SCOPE ("count")
+    {
+      TdVar *n = td_zeros (TD_F32, TD_SHAPE (1));
+
+      for (int i = 0; i < 3; i++)
+        assert_int_equal (td_apply (&count_class, NULL, &n, 1, NULL, 0), TD_OK);
+      assert_float_equal (td_item (n), 3, 0);
+    }
+}
+
 static void
 host_op__trains_with_the_cpus_bits (void **state)
 {
@@ -186,6 +226,7 @@ main (void)
   cmocka_unit_test_setup_teardown (f, far_test_setup_engine, far_test_teardown_engine)
   const struct CMUnitTest tests[] = {
     row (host_op__trains_with_the_cpus_bits),
+    row (host_op__without_results_runs_on_the_host_too),
     row (host_op__copies_are_events_at_the_calls_place),
     row (host_op__keeps_a_function_define_by_run_which_says_why),
   };

@@ -30,8 +30,8 @@ START = "engine/start.c"
 # `public` stands for the headers that are installed with the engine; they belong to no house.
 PUBLIC = ["engine/tapedeck.h", "engine/public/"]
 DEVICE = ["engine/compute/device.h", "engine/compute/device-graphs.h", "engine/compute/device-async.h",
-          "engine/compute/device-programs.h", "engine/compute/device-rnn.h", "engine/compute/in-floats.h",
-          "engine/compute/scalar-ops.h", "engine/compute/scalar-updates.h"]
+          "engine/compute/device-programs.h", "engine/compute/device-rnn.h", "engine/compute/device-teams.h",
+          "engine/compute/in-floats.h", "engine/compute/scalar-ops.h", "engine/compute/scalar-updates.h"]
 BASE = [GROUND + "/"]  # everybody may: it knows nobody
 TAPE = ["engine/tape/"]
 COMPUTE = ["engine/compute/core/"]

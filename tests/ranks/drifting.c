@@ -36,7 +36,7 @@ main (int argc, char **argv)
   if (argc != 4)
     return 1;
 
-  TdComm *comm = td_comm_new ("mpi");
+  TdComm *comm = td_comm_new (NULL);
   const int rank = td_comm_rank (comm);
   TdLink *l2;
 

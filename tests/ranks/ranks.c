@@ -13,9 +13,11 @@ int me, n_ranks;
 int
 ranks_start (void **state)
 {
+  const char *name = getenv ("TD_TEST_COMM");
+
   if (td_test_setup (state) != 0 || group_start (state) != 0)
     return -1;
-  world = td_comm_new ("mpi");
+  world = td_comm_new (name != NULL ? name : "mpi");
   me = td_comm_rank (world);
   n_ranks = td_comm_size (world);
   return td_error () == NULL && n_ranks > 0 ? 0 : -1;

@@ -6,7 +6,7 @@
 
 #include "start.h"
 
-/** All ranks that were started; of MPI. */
+/** All ranks that were started; of MPI, or of what TD_TEST_COMM says. */
 extern TdComm *world;
 extern int me, n_ranks;
 

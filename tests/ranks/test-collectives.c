@@ -289,9 +289,9 @@ communicators__that_there_are_not_say_what_there_is (void **state)
 {
   (void)state;
   assert_int_equal (td_comm_size (td_comm_new ("shm")), 0);
-  assert_non_null (strstr (said (TD_ERR_ARG), "no communicator \"shm\": there is \"mpi\", by "
-                                              "which ranks of one machine use its shared "
-                                              "memory"));
+  assert_non_null (strstr (said (TD_ERR_ARG), "no communicator \"shm\": there are \"mpi\" and "
+                                              "\"nccl\"; by the first ranks of one machine "
+                                              "use its shared memory"));
 }
 
 static void

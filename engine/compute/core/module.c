@@ -155,6 +155,48 @@ cuda_module (void)
   return cuda.module;
 }
 
+/* Which of the processes that were started together on this machine is this one, and how many
+ * are they?  What starts them says so in the environment. */
+static void
+own_number (long *number, long *n)
+{
+  static const char *const names[][2]
+      = { { "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE" }, /* Open MPI */
+          { "MPI_LOCALRANKID", "MPI_LOCALNRANKS" },                       /* MPICH, Intel */
+          { "LOCAL_RANK", "LOCAL_WORLD_SIZE" } };                         /* torchrun */
+
+  *number = 0;
+  *n = 1;
+  for (int i = 0; i < TD_ARRAY_LENGTH (names); i++)
+    if (getenv (names[i][0]) != NULL && getenv (names[i][1]) != NULL)
+      {
+        *number = strtol (getenv (names[i][0]), NULL, 10);
+        *n = strtol (getenv (names[i][1]), NULL, 10);
+        return;
+      }
+}
+
+/* "cuda": a GPU for each process of this machine, in their order. */
+static TdDevice *
+own_device (const TdModule *m)
+{
+  const char *share = getenv ("TAPEDECK_SHARE_DEVICES");
+  char name[32];
+  long i, n;
+
+  own_number (&i, &n);
+  if (m->n_devices () < n && (share == NULL || strcmp (share, "1") != 0))
+    {
+      td__fail (TD_ERR_DEVICE, "td_device_get", NULL,
+                "no GPU for each of the %ld ranks of this machine: there are %d: start fewer, "
+                "or let them share by TAPEDECK_SHARE_DEVICES=1",
+                n, m->n_devices ());
+      return NULL;
+    }
+  snprintf (name, sizeof name, "cuda:%ld", i % m->n_devices ());
+  return td_device_get (name);
+}
+
 TdDevice *
 td__cuda_device (const char *name)
 {
@@ -168,6 +210,8 @@ td__cuda_device (const char *name)
       td__fail (TD_ERR_DEVICE, "td_device_get", NULL, "no GPU for %.40s: %s", name, cuda.why);
       return NULL;
     }
+  if (strcmp (name, "cuda") == 0)
+    return own_device (m);
   if (i < 0 || end == name + 5 || *end != '\0' || i >= m->n_devices ())
     {
       td__fail (TD_ERR_DEVICE, "td_device_get", NULL, "no GPU %.40s: there are %d, from cuda:0",

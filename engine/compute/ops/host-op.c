@@ -178,7 +178,8 @@ td_apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in
   d = in != NULL ? far_device (cls, in, n_in) : NULL;
   if (TD_UNLIKELY (cls->backward == NULL) && !is_engines (cls))
     td__engine.no_backward = cls;
-  if (TD_LIKELY (d == NULL) || out == NULL || pthread_self () != td__engine.thread)
+  if (TD_LIKELY (d == NULL) || (out == NULL && n_out > 0)
+      || pthread_self () != td__engine.thread)
     return td__apply_at (cls, attrs, in, n_in, out, n_out, site);
   r = (TdRun){ .call
                = { .cls = cls, .attrs = attrs, .device = d, .n_in = n_in, .n_out = n_out },

@@ -6,7 +6,7 @@
  * is not there, two streams that use the same bytes with no event between them, waiting while a
  * stream is captured, copies out of bounds, copies from memory that is not pinned, graphs that
  * are launched after they were destroyed, nodes of a graph that use the same bytes in no
- * order.
+ * order; and of exchanges between processes what fake-nccl.c says.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -29,8 +29,10 @@ typedef struct FakeCuda
   long n_updates;        /**< of those, updates of many parameters */
   long n_copies[3];      /**< to the device, to the host, within it */
   long copied_bytes[3];
-  long n_products; /**< by the matrix library */
-  long n_rnn;      /**< calls of recurrent layers */
+  long n_products;      /**< by the matrix library */
+  long n_rnn;           /**< calls of recurrent layers */
+  long n_exchanges;     /**< with other processes, by NCCL */
+  long exchanged_bytes; /**< that this one gave */
   long n_graph_launches;
   long n_captures;
   long n_graph_changes[2]; /**< nodes by themselves, graphs as a whole */
@@ -49,8 +51,10 @@ typedef struct FakeCuda
   bool no_nvrtc;       /**< it is not here */
   bool no_compiling;   /**< it is, and fails */
   bool relu_loses_nan; /**< the matrix library's is the larger of the two that is a number */
-  char ignored[40]; /**< a function of streams that says that all is well and does nothing: what
-                       a program would be that forgot the call */
+  long miscount;       /**< added to the numbers of every exchange: what a program would be that
+                          counts wrongly */
+  char ignored[40]; /**< a function of streams, or a group's of NCCL, that says that all is well
+                       and does nothing: what a program would be that forgot the call */
 } FakeCuda;
 
 typedef struct FakeCudaControl

@@ -26,6 +26,7 @@ static struct CUctx_st
   bool lives;
 } contexts[FAKE_DEVICES]; /* each device's */
 static __thread CUcontext current;
+void (*fake_reset_more) (void);
 static struct Fault
 {
   const char *function;
@@ -61,8 +62,8 @@ take_settings (const char *text)
     }
 }
 
-/* cublasLt is in here, NVRTC where kernels can be made, CUPTI if FAKE_CUPTI is set, recurrent
- * layers of cuDNN if FAKE_CUDNN is, and nothing else of NVIDIA's. */
+/* cublasLt is in here, NVRTC where kernels can be made, CUPTI if FAKE_CUPTI is set, NCCL if
+ * FAKE_NCCL is, recurrent layers of cuDNN if FAKE_CUDNN is, and nothing else of NVIDIA's. */
 void *
 __wrap_td_cuda_library (const char *name)
 {
@@ -71,6 +72,7 @@ __wrap_td_cuda_library (const char *name)
   if ((strncmp (name, "libcublasLt", 11) != 0
        && (strncmp (name, "libnvrtc", 8) != 0 || fake.no_nvrtc)
        && (strncmp (name, "libcupti", 8) != 0 || getenv ("FAKE_CUPTI") == NULL)
+       && (strncmp (name, "libnccl", 7) != 0 || getenv ("FAKE_NCCL") == NULL)
        && (strncmp (name, "libcudnn", 8) != 0 || getenv ("FAKE_CUDNN") == NULL))
       || dladdr (&fake, &self) == 0)
     return NULL;
@@ -99,8 +101,9 @@ report (void)
 
   if (f == NULL)
     return;
-  fprintf (f, "launches %ld misused %ld up %ld down %ld %s\n", fake.n_launches,
-           fake.n_violations, fake.copied_bytes[0], fake.copied_bytes[1], fake.violation);
+  fprintf (f, "launches %ld misused %ld up %ld down %ld exchanges %ld %s\n", fake.n_launches,
+           fake.n_violations, fake.copied_bytes[0], fake.copied_bytes[1], fake.n_exchanges,
+           fake.violation);
   fclose (f);
 }
 
@@ -157,9 +160,17 @@ fake_enter (const char *function)
 
 /* --- control --- */
 
+int
+fake_device (void)
+{
+  return current != NULL ? (int)(current - contexts) : -1;
+}
+
 static void
 reset (void)
 {
+  if (fake_reset_more != NULL)
+    fake_reset_more ();
   fake_sticky = CUDA_SUCCESS;
   fake_streams_reset ();
   fake_memory_reset ();
@@ -263,6 +274,15 @@ cuDeviceGetName (char *name, int size, CUdevice device)
 {
   snprintf (name, (size_t)size, "Fake H200");
   return fake_enter ("cuDeviceGetName");
+}
+
+/* Of this machine's devices, whatever process asks. */
+CUresult
+cuDeviceGetUuid (CUuuid *uuid, CUdevice device)
+{
+  memset (uuid, 0, sizeof *uuid);
+  snprintf (uuid->bytes, sizeof uuid->bytes, "fake %d", device);
+  return fake_enter ("cuDeviceGetUuid");
 }
 
 CUresult

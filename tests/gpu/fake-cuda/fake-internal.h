@@ -53,6 +53,9 @@ struct FakeCommand
   /** Do it; may be called again where a graph holds it.  NULL: nothing to do. */
   void (*run) (FakeCommand *command);
   void (*free) (FakeCommand *command); /**< what hangs on it; may be NULL */
+  /** Can it go on?  Not where it waits for another process; NULL: it waits for none. */
+  bool (*ready) (FakeCommand *command);
+  bool early; /* it gives something to others: see give_early */
   FakeUse *uses;
   int n_uses;
   void *data, *to;
@@ -84,6 +87,7 @@ struct CUstream_st
   bool origin;                 /* the capture was begun here */
   int tails[FAKE_TAILS];       /* nodes that the next one follows */
   int n_tails;
+  int n_grouped; /* exchanges of a group that has no end yet */
 };
 
 typedef struct FakeEvent
@@ -111,6 +115,14 @@ void fake_note_use (CUstream stream, CUdeviceptr address, size_t bytes, bool wri
 /** Whether work that waits uses these bytes. */
 bool fake_is_in_use (CUdeviceptr address, size_t bytes);
 void fake_drain_all (void);
+/** Run what must run before an event is reached. */
+void fake_drain_to (const FakeEvent *event);
+/** Is this function to do nothing (FakeCuda.ignored)? */
+bool fake_ignores (const char *function);
+/** The device of this thread's context. */
+int fake_device (void);
+/** What is to be reset besides; NULL: nothing. */
+extern void (*fake_reset_more) (void);
 void fake_command_unref (FakeCommand *command);
 /** Do what it does, if its memory is there. */
 void fake_run_now (FakeCommand *command);

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum
 {
@@ -43,6 +44,7 @@ static struct
   struct FakeEvent *events[MAX_EVENTS];
   uint32_t dice;
   bool draining;
+  bool others; /* some stream waits for another process */
 } now;
 
 static void
@@ -184,6 +186,9 @@ issue (CUstream s, FakeCommand *c)
     c->records->clock = s->clock;
 }
 
+static void drain_as (bool patient, CUstream wanted, const struct FakeEvent *event,
+                      uint64_t version);
+
 static void
 append (FakeCommand **first, FakeCommand **last, FakeCommand *c)
 {
@@ -209,7 +214,7 @@ fake_enqueue (CUstream s, FakeCommand *c)
   issue (s, c);
   append (&s->first, &s->last, c);
   if (++fake.n_pending >= MAX_PENDING)
-    fake_drain_all ();
+    drain_as (false, NULL, NULL, 0);
   return CUDA_SUCCESS;
 }
 
@@ -231,6 +236,43 @@ fake_run_now (FakeCommand *c)
     c->records->reached = c->version;
 }
 
+static bool
+writes_to (const FakeCommand *writer, const FakeCommand *reader)
+{
+  for (int i = 0; i < writer->n_uses; i++)
+    for (int k = 0; k < reader->n_uses; k++)
+      if (writer->uses[i].writes
+          && writer->uses[i].address < reader->uses[k].address + reader->uses[k].bytes
+          && writer->uses[i].address + writer->uses[i].bytes > reader->uses[k].address)
+        return true;
+  return false;
+}
+
+/* The first command waits for another process.  What is given to others behind it goes already
+ * where nothing before it makes it: their hosts may wait for this one's, and on a device that
+ * runs by itself it would be there in time.  Was something done? */
+static bool
+give_early (CUstream s)
+{
+  for (FakeCommand *c = s->first; c != NULL; c = c->next)
+    {
+      const bool gives = c->early && c->run != NULL;
+
+      if ((c->waits != NULL && c->waits->reached < c->version)
+          || (c->run != NULL && !c->early && c->ready == NULL))
+        return false;
+      for (const FakeCommand *before = s->first; gives && before != c; before = before->next)
+        if (before->run != NULL && writes_to (before, c))
+          return false;
+      if (!gives)
+        continue;
+      fake_run_now (c);
+      c->run = NULL;
+      return true;
+    }
+  return false;
+}
+
 /* Run the first command of s, if it can be; that is whether something was done. */
 static bool
 step (CUstream s)
@@ -239,6 +281,11 @@ step (CUstream s)
 
   if (c == NULL || (c->waits != NULL && c->waits->reached < c->version))
     return false;
+  if (c->ready != NULL && !c->ready (c))
+    {
+      now.others = true;
+      return give_early (s);
+    }
   s->first = c->next;
   if (s->first == NULL)
     s->last = NULL;
@@ -248,9 +295,10 @@ step (CUstream s)
   return true;
 }
 
-/* Throw for the stream that is next, until this one (or this event, or all) is done. */
+/* Throw for the stream that is next, until this one (or this event, or all) is done; patient:
+ * though another process has to come first. */
 static void
-drain (CUstream wanted, const struct FakeEvent *event, uint64_t version)
+drain_as (bool patient, CUstream wanted, const struct FakeEvent *event, uint64_t version)
 {
   int idle = 0;
 
@@ -268,11 +316,30 @@ drain (CUstream wanted, const struct FakeEvent *event, uint64_t version)
       now.dice = now.dice * 1664525u + 1013904223u;
       s = &now.streams[(now.dice >> 16) % MAX_STREAMS];
       idle = now.used[s->number] && step (s) ? 0 : idle + 1;
+      if (idle < 64 * MAX_STREAMS || !now.others)
+        continue;
+      now.others = false;
+      if (!patient)
+        break;
+      usleep (100);
+      idle = 0;
     }
-  if (idle > 0 && idle == 64 * MAX_STREAMS)
+  if (idle > 0 && idle == 64 * MAX_STREAMS && patient)
     fake_violation ("streams wait for each other");
   fake_memory_close ();
   now.draining = false;
+}
+
+static void
+drain (CUstream wanted, const struct FakeEvent *event, uint64_t version)
+{
+  drain_as (true, wanted, event, version);
+}
+
+void
+fake_drain_to (const FakeEvent *event)
+{
+  drain (NULL, event, event->recorded);
 }
 
 void
@@ -333,8 +400,8 @@ wait_begins (const char *function, bool captured)
   return result;
 }
 
-static bool
-is_ignored (const char *function)
+bool
+fake_ignores (const char *function)
 {
   return strcmp (fake.ignored, function) == 0;
 }
@@ -433,6 +500,8 @@ cuEventRecord (CUevent event, CUstream s)
   if (result != CUDA_SUCCESS)
     return result;
   e->capture = 0;
+  if (s->n_grouped > 0)
+    fake_violation ("cuEventRecord behind exchanges of an open group: ncclGroupEnd is missing");
   if (s->captured != NULL)
     {
       fake_graph_mark (s, e);
@@ -452,7 +521,7 @@ cuStreamWaitEvent (CUstream s, CUevent event, unsigned flags)
   struct FakeEvent *e = (struct FakeEvent *)event;
   FakeCommand *c;
 
-  if (result == CUDA_SUCCESS && is_ignored ("cuStreamWaitEvent"))
+  if (result == CUDA_SUCCESS && fake_ignores ("cuStreamWaitEvent"))
     return result;
   if (result == CUDA_SUCCESS && (e->capture != 0 || s->captured != NULL))
     return fake_graph_join (s, e);
@@ -488,7 +557,7 @@ cuEventSynchronize (CUevent event)
 
   if (result != CUDA_SUCCESS || e->capture != 0)
     return result != CUDA_SUCCESS ? result : CUDA_ERROR_CAPTURED_EVENT;
-  if (is_ignored ("cuEventSynchronize"))
+  if (fake_ignores ("cuEventSynchronize"))
     return CUDA_SUCCESS;
   drain (NULL, e, e->recorded);
   merge (&now.host, &e->clock);

@@ -9,6 +9,7 @@
 #include "cudnn.h"
 #include "fake-remote.h"
 #include "async.h"
+#include "nccl-library.h"
 #include "scalar-updates.h"
 
 #include <stdarg.h>
@@ -46,8 +47,20 @@ td__fail (TdStatus status, const char *op, const TdSite *site, const char *forma
 
 /* --- their queue is the device's stream --- */
 
-#define DEVICE (td_cuda_devices[0]) /* these slots know of one */
-static TdStatus failed;             /* told at the next wait */
+#define DEVICE (the_device ()) /* these slots know of one */
+
+/* The first that is open: a rank's is not always cuda:0. */
+static TdCuda *
+the_device (void)
+{
+  int i = 0;
+
+  while (i < TD_MAX_DEVICES - 1 && td_cuda_devices[i] == NULL)
+    i++;
+  return td_cuda_devices[i];
+}
+
+static TdStatus failed; /* told at the next wait */
 
 FakeCall *
 fake_remote_call (const char *name, TdStatus (*run) (FakeCall *c, TdDevice *cpu))
@@ -567,6 +580,7 @@ td_cuda_slots (void)
   ops.time_op = td_cuda_time_op;
   ops.time_copy = td_cuda_time_copy;
   ops.poll_async = td_cuda_poll_async;
+  ops.teams = &td_cuda_teams;
   ops.own_bytes = td_cuda_own_bytes;
   ops.pinned_bytes = td_cuda_pinned_bytes;
   ops.check_index_async = td_cuda_index_async;

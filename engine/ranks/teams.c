@@ -1,0 +1,334 @@
+/* Teams of ranks' devices: which can be one, how they come together, and their exchanges.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "teams.h"
+#include "host-memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What ranks tell each other before they make a team. */
+typedef struct
+{
+  int wish;
+  char name[16], why[240]; /* why: its device can be in none; empty: it can */
+  unsigned char id[TD_DEVICE_IDENTITY];
+} Part;
+
+/* What rank 0 tells the others then. */
+typedef struct
+{
+  TdTeamId id;
+  bool made;
+  char why[200];
+} Call;
+
+static const char *
+wish_text (int wish)
+{
+  return wish == TD_FAR_MUST ? "\"nccl\"" : wish == TD_FAR_CAN ? "NULL" : "\"mpi\"";
+}
+
+/* A program may choose its device when it has the communicator, by td_comm_intra_rank: it will
+ * be the GPU that "cuda" is for this rank.  NULL: *why. */
+static TdDevice *
+own_gpu (char *why, size_t size)
+{
+  const bool earlier = td__engine.has_error;
+  TdDevice *d = td_device_get ("cuda");
+
+  if (d != NULL)
+    return d;
+  snprintf (why, size, "has none: %.220s",
+            earlier ? "see the error before" : td_error ()->message);
+  if (!earlier)
+    td_error_clear ();
+  return NULL;
+}
+
+/* What this rank has to offer; *device: the one that it would be. */
+static Part
+part_of (TdDevice **device, TdFarWish wish)
+{
+  const TdDeviceTeams *teams;
+  const char *missing;
+  TdDevice *d = *device;
+  Part p;
+
+  memset (&p, 0, sizeof p); /* its bytes are sent */
+  p.wish = wish;
+  if (wish == TD_FAR_NEVER)
+    return p;
+  if (wish == TD_FAR_MUST && d->number == 0)
+    d = *device = own_gpu (p.why, sizeof p.why);
+  if (d == NULL)
+    return p;
+  teams = d->ops->teams;
+  missing = teams != NULL ? teams->missing (d) : NULL;
+  snprintf (p.name, sizeof p.name, "%s", d->name);
+  if (teams == NULL)
+    snprintf (p.why, sizeof p.why, "has none: it computes on %.15s", p.name);
+  else if (missing != NULL)
+    snprintf (p.why, sizeof p.why, "cannot use %.15s so: %.120s", p.name, missing);
+  else if (!teams->identity (d, p.id))
+    snprintf (p.why, sizeof p.why, "does not know which GPU %.15s is", p.name);
+  return p;
+}
+
+/* The text of what keeps these parts from being a team; false: nothing does. */
+static bool
+cannot (const Part *all, int size, char *text, size_t room)
+{
+  for (int r = 0; r < size; r++)
+    if (all[r].why[0] != '\0')
+      {
+        snprintf (text, room, "each rank needs a GPU with NCCL, and rank %d %.239s", r,
+                  all[r].why);
+        return true;
+      }
+  for (int r = 1; r < size; r++)
+    for (int k = 0; k < r; k++)
+      if (memcmp (all[r].id, all[k].id, sizeof all[r].id) == 0)
+        {
+          snprintf (text, room,
+                    "ranks %d and %d compute on one device (%.15s, %.15s), and NCCL takes one "
+                    "rank for each: TAPEDECK_DEVICE=cuda gives each rank of a machine its own; "
+                    "\"mpi\" lets them share one",
+                    k, r, all[k].name, all[r].name);
+          return true;
+        }
+  return false;
+}
+
+static TdFar *
+far_of (TdComm *comm, TdDevice *device, TdTeam *team)
+{
+  TdFar *far = td__xcalloc (1, sizeof *far), **end = &comm->far;
+
+  while (*end != NULL)
+    end = &(*end)->next;
+  *end = far;
+  *far = (TdFar){ .device = device, .team = team, .used = true };
+  return far;
+}
+
+/* All have devices that can.  NULL after td__fail. */
+static TdFar *
+open_team (TdComm *comm, TdDevice *d, const TdSite *site)
+{
+  char why[TD_WHY_WIRE] = "";
+  TdTeam *team;
+  TdWait wait;
+  Call call;
+
+  memset (&call, 0, sizeof call); /* its bytes are sent */
+  if (comm->rank == 0)
+    {
+      call.made = d->ops->teams->id_new (d, &call.id) == TD_OK;
+      if (!call.made)
+        snprintf (call.why, sizeof call.why, "%.199s",
+                  td__engine.has_error ? td__engine.error.message : "it has failed");
+    }
+  if (!comm->transport->bcast (comm->wire, &call, sizeof call, 0, why))
+    {
+      td__comm_fail (comm, why, site);
+      return NULL;
+    }
+  if (!call.made)
+    {
+      if (comm->rank != 0)
+        td__fail (TD_ERR_DEVICE, "td_comm_new", site, "rank %d of %d: rank 0 makes no team: %s",
+                  comm->rank, comm->size, call.why);
+      return NULL;
+    }
+  wait = td__wait_begin (comm, TD_WAIT_EXCHANGE, 0, -1, site);
+  team = d->ops->teams->open (d, &call.id, comm->rank, comm->size);
+  td__wait_end (comm, &wait, team != NULL);
+  if (team != NULL)
+    return far_of (comm, d, team);
+  td__comm_abort (comm); /* the others wait for it */
+  return NULL;
+}
+
+TdStatus
+td__far_join (TdComm *comm, TdDevice *device, TdFarWish wish, const TdSite *site)
+{
+  Part *all = td__xcalloc ((size_t)comm->size, sizeof *all), mine = part_of (&device, wish);
+  char why[TD_WHY_WIRE] = "", text[400];
+  TdStatus status = TD_OK;
+  int other = 1;
+
+  if (!comm->transport->gather (comm->wire, &mine, all, sizeof mine, why))
+    status = td__comm_fail (comm, why, site);
+  while (status == TD_OK && other < comm->size && all[other].wish == all[0].wish)
+    other++;
+  if (status == TD_OK && other < comm->size)
+    status = td__fail (TD_ERR_ARG, "td_comm_new", site,
+                       "rank %d of %d: rank 0 asks for %s, rank %d for %s: all ranks must ask "
+                       "for the same",
+                       comm->rank, comm->size, wish_text (all[0].wish), other,
+                       wish_text (all[other].wish));
+  else if (status == TD_OK && wish != TD_FAR_NEVER)
+    {
+      if (!cannot (all, comm->size, text, sizeof text))
+        status = open_team (comm, device, site) != NULL ? TD_OK : td__error_status ();
+      else if (wish == TD_FAR_MUST)
+        status = td__fail (TD_ERR_DEVICE, "td_comm_new", site,
+                           "rank %d of %d: \"nccl\" cannot be had: %s", comm->rank, comm->size,
+                           text);
+    }
+  free (all);
+  return status;
+}
+
+/* Which of the teams nobody uses on this rank: a bit for each of the first 64. */
+static uint64_t
+idle_teams (const TdComm *comm)
+{
+  uint64_t idle = 0, bit = 1;
+
+  for (const TdFar *far = comm->far; far != NULL; far = far->next, bit <<= 1)
+    idle |= !far->used && far->team != NULL ? bit : 0;
+  return idle;
+}
+
+TdFar *
+td__far_another (TdComm *comm, const TdSite *site)
+{
+  const uint64_t mine = idle_teams (comm);
+  uint64_t *all, idle = UINT64_MAX;
+  char why[TD_WHY_WIRE] = "";
+  TdFar *far = comm->far;
+
+  if (far == NULL)
+    return NULL;
+  all = td__xcalloc ((size_t)comm->size, sizeof *all);
+  if (!comm->transport->gather (comm->wire, &mine, all, sizeof mine, why))
+    {
+      td__comm_fail (comm, why, site);
+      far = NULL;
+    }
+  for (int r = 0; r < comm->size; r++)
+    idle &= all[r];
+  free (all);
+  if (far == NULL)
+    return NULL;
+  for (uint64_t bit = 1; far != NULL && !(idle & bit); bit <<= 1)
+    far = far->next;
+  if (far == NULL)
+    far = open_team (comm, comm->far->device, site);
+  if (far != NULL)
+    far->used = true;
+  return far;
+}
+
+static void
+team_close (TdFar *far, bool together)
+{
+  if (far->team != NULL)
+    far->device->ops->teams->close (far->device, far->team, together);
+  far->team = NULL;
+}
+
+void
+td__far_give_up (TdFar *far)
+{
+  team_close (far, false);
+}
+
+void
+td__far_leave (TdFar *far)
+{
+  far->used = false;
+  if (far->alone)
+    free (far);
+}
+
+/* The first is the communicator's own. */
+void
+td__far_close (TdComm *comm, bool together)
+{
+  TdFar *next, *first = comm->far;
+
+  for (TdFar *far = first; far != NULL; far = next)
+    {
+      next = far->next;
+      team_close (far, together);
+      far->alone = true;
+      if (far == first || !far->used)
+        free (far);
+    }
+  comm->far = NULL;
+}
+
+bool
+td__far_has (const TdComm *comm, const TdVar *v)
+{
+  return comm->far != NULL && comm->far->team != NULL && v != NULL && v->state == TD_VAR_LIVE
+         && v->node->device == comm->far->device;
+}
+
+/* --- exchanges --- */
+
+static size_t
+bytes_of (const TdTensor *t)
+{
+  return (size_t)t->size * td__dtype_sizes[t->dtype];
+}
+
+/* The rest of one that was begun: it is told of as one of the host's is, though nobody waits.
+ */
+static TdStatus
+issued (TdComm *comm, TdStatus status, TdWait *wait)
+{
+  const TdFar *far = comm->far;
+  const TdDeviceTeams *teams = far->device->ops->teams;
+  TdTeamMark *mark = status == TD_OK ? teams->mark (far->device, far->team) : NULL;
+
+  comm->brought = status == TD_OK;
+  if (mark != NULL)
+    status = teams->follow (far->device, mark);
+  else if (status == TD_OK)
+    status = td__error_status ();
+  td__wait_end (comm, wait, status == TD_OK);
+  return status;
+}
+
+#define EXCHANGE(kind, bytes, peer, name, ...)                                                 \
+  TdWait wait;                                                                                 \
+                                                                                               \
+  if (y->size == 0) /* on all ranks */                                                         \
+    {                                                                                          \
+      comm->brought = true;                                                                    \
+      return TD_OK;                                                                            \
+    }                                                                                          \
+  wait = td__wait_begin (comm, kind, bytes, peer, td__engine.call_site);                       \
+  return issued (                                                                              \
+      comm,                                                                                    \
+      comm->far->device->ops->teams->name (comm->far->device, comm->far->team, __VA_ARGS__),   \
+      &wait)
+
+TdStatus
+td__far_bcast (TdComm *comm, const TdTensor *x, TdTensor *y, int root)
+{
+  EXCHANGE (TD_WAIT_BCAST, bytes_of (y), root, bcast, x, y, root);
+}
+
+TdStatus
+td__far_sum (TdComm *comm, const TdTensor *x, TdTensor *y)
+{
+  EXCHANGE (TD_WAIT_SUM, bytes_of (x), -1, sum, x, y);
+}
+
+TdStatus
+td__far_gather (TdComm *comm, const TdTensor *x, TdTensor *y)
+{
+  EXCHANGE (TD_WAIT_GATHER, bytes_of (x), -1, gather, x, y);
+}
+
+TdStatus
+td__far_exchange (TdComm *comm, const TdTensor *x, TdTensor *y)
+{
+  EXCHANGE (TD_WAIT_EXCHANGE, bytes_of (x), -1, exchange, x, y);
+}

@@ -1,0 +1,226 @@
+/* Ranks with a GPU each, by the fake NCCL: which way arrays go, which device is whose, and what
+ * is said where ranks have none of their own.
+ *
+ * What they compute is what the tests of ranks show on the same communicator.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "far-cuda.h"
+#include "ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static FakeCuda *driver;
+static TdDevice *gpu;
+
+/* Of this process, since it was asked last. */
+static long
+exchanges (void)
+{
+  static long before;
+  const long since = driver->n_exchanges - before;
+
+  before = driver->n_exchanges;
+  return since;
+}
+
+static int
+start (void **state)
+{
+  if (ranks_start (state) != 0)
+    return -1;
+  driver = far_cuda_driver ()->state;
+  gpu = td_device_get ("cuda");
+  return gpu != NULL ? 0 : -1;
+}
+
+static TdVar *
+own_number (TdDevice *device)
+{
+  return td_to_device (td_full (TD_F32, TD_SHAPE (3), me + 1), device);
+}
+
+static void
+assert_sum (TdVar *y)
+{
+  TD_SCOPE ("sum")
+    assert_float_equal (td_item (td_sum (y)), 3 * n_ranks * (n_ranks + 1) / 2, 0);
+}
+
+static void
+device__of_each_rank_is_its_own (void **state)
+{
+  char want[16], name[16] = "";
+
+  (void)state;
+  snprintf (want, sizeof want, "cuda:%d", td_comm_intra_rank (world));
+  assert_string_equal (td_device_name (gpu), want);
+  snprintf (name, sizeof name, "%s", td_device_name (gpu));
+  TD_SCOPE ("names")
+    {
+      char all[16 * 8];
+      TdVar *names = td_comm_allgather (world, td_tensor (TD_U8, TD_SHAPE (16), name));
+
+      assert_int_equal (td_read (names, all, 16 * (size_t)n_ranks), TD_OK);
+      for (int r = 0; r < n_ranks; r++)
+        if (r != me && strcmp (all + 16 * r, name) == 0)
+          fail_msg ("ranks %d and %d have %s", me, r, name);
+    }
+}
+
+/* Only where all ranks' arrays lie on their devices; else by the host, and it is right, too. */
+static void
+array__goes_by_nccl_where_all_ranks_have_it_on_their_gpu (void **state)
+{
+  TdDevice *cpu = td_device_get ("cpu");
+
+  (void)state;
+  exchanges ();
+  TD_SCOPE ("all")
+    assert_sum (td_comm_allreduce (world, own_number (gpu)));
+  assert_int_equal (exchanges (), 1);
+  TD_SCOPE ("some")
+    assert_sum (td_comm_allreduce (world, own_number (me == 0 ? cpu : gpu)));
+  TD_SCOPE ("none")
+    assert_sum (td_comm_allreduce (world, own_number (cpu)));
+  assert_int_equal (exchanges (), 0);
+}
+
+/* As a ChainerMN program does: first the communicator, then its device. */
+static void
+device__may_be_chosen_after_the_communicator (void **state)
+{
+  TdComm *comm;
+
+  (void)state;
+  td_device_use (td_device_get ("cpu"));
+  comm = td_comm_new ("nccl");
+  assert_int_equal (td_comm_size (comm), n_ranks);
+  td_device_use (td_device_get ("cuda"));
+  exchanges ();
+  TD_SCOPE ("sum")
+    assert_sum (td_comm_allreduce (comm, own_number (gpu)));
+  assert_int_equal (exchanges (), 1);
+  td_comm_free (comm);
+}
+
+static void
+no_name__takes_nccl_between_gpus_of_their_own_and_else_mpi (void **state)
+{
+  static const char *const devices[] = { "cuda", "cpu", "cuda:0" };
+
+  (void)state;
+  for (int i = 0; i < 3; i++)
+    {
+      TdComm *comm;
+
+      td_device_use (td_device_get (devices[i]));
+      comm = td_comm_new (NULL);
+      assert_int_equal (td_comm_size (comm), n_ranks);
+      exchanges ();
+      TD_SCOPE ("sum")
+        assert_sum (td_comm_allreduce (comm, own_number (td_device_get (devices[i]))));
+      assert_int_equal (exchanges (), i == 0);
+      td_comm_free (comm);
+    }
+  td_device_use (gpu);
+}
+
+static void
+device__of_two_ranks_is_refused_on_all (void **state)
+{
+  (void)state;
+  td_device_use (td_device_get ("cuda:0"));
+  assert_int_equal (td_comm_size (td_comm_new ("nccl")), 0);
+  assert_non_null (strstr (said (TD_ERR_DEVICE),
+                           "\"nccl\" cannot be had: ranks 0 and 1 compute on one device "
+                           "(cuda:0, cuda:0), and NCCL takes one rank for each"));
+  td_device_use (gpu);
+  assert_int_equal (td_comm_barrier (world), TD_OK);
+}
+
+static void
+rank__without_a_gpu_is_named_on_all (void **state)
+{
+  char text[80];
+
+  (void)state;
+  td_device_use (td_device_get (me == n_ranks - 1 ? "null" : "cuda"));
+  assert_int_equal (td_comm_size (td_comm_new ("nccl")), 0);
+  snprintf (text, sizeof text, "and rank %d has none: it computes on null", n_ranks - 1);
+  assert_non_null (strstr (said (TD_ERR_DEVICE), text));
+  td_device_use (gpu);
+}
+
+static void
+names__that_differ_are_refused_on_all (void **state)
+{
+  (void)state;
+  assert_int_equal (td_comm_size (td_comm_new (me == 0 ? "mpi" : "nccl")), 0);
+  assert_non_null (strstr (
+      said (TD_ERR_ARG), "rank 0 asks for \"mpi\", rank 1 for \"nccl\": all ranks must ask for "
+                         "the same"));
+}
+
+/* The driver is asked for its devices once, so that this is of a process of its own. */
+static int
+too_few (void)
+{
+  TdDevice *d;
+
+  td_init (NULL, NULL);
+  d = td_device_get ("cuda");
+  if (d == NULL)
+    printf ("%s\n", td_error ()->message);
+  else
+    printf ("%s\n", td_device_name (d));
+  td_error_clear ();
+  return td_finish ();
+}
+
+static void
+assert_says (const char *program, const char *share, const char *number, const char *text)
+{
+  TdTestChild child = TD_TEST_RUN ("/usr/bin/env", "FAKE_CUDA=devices=2", share,
+                                   "OMPI_COMM_WORLD_LOCAL_SIZE=4", number, program, "too-few");
+
+  assert_child_status (child, 0);
+  assert_string_equal (child.out, text);
+  td_test_child_clear (&child);
+}
+
+static const char *self;
+
+static void
+devices__that_are_too_few_are_refused_unless_ranks_share (void **state)
+{
+  (void)state;
+  if (me != 0)
+    return;
+  assert_says (self, "TAPEDECK_SHARE_DEVICES=0", "OMPI_COMM_WORLD_LOCAL_RANK=1",
+               "td_device_get: no GPU for each of the 4 ranks of this machine: there are 2: "
+               "start fewer, or let them share by TAPEDECK_SHARE_DEVICES=1\n");
+  assert_says (self, "TAPEDECK_SHARE_DEVICES=1", "OMPI_COMM_WORLD_LOCAL_RANK=1", "cuda:1\n");
+  assert_says (self, "TAPEDECK_SHARE_DEVICES=1", "OMPI_COMM_WORLD_LOCAL_RANK=3", "cuda:1\n");
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    ranks_test (device__of_each_rank_is_its_own),
+    ranks_test (array__goes_by_nccl_where_all_ranks_have_it_on_their_gpu),
+    ranks_test (device__may_be_chosen_after_the_communicator),
+    ranks_test (no_name__takes_nccl_between_gpus_of_their_own_and_else_mpi),
+    ranks_test (device__of_two_ranks_is_refused_on_all),
+    ranks_test (rank__without_a_gpu_is_named_on_all),
+    ranks_test (names__that_differ_are_refused_on_all),
+    ranks_test (devices__that_are_too_few_are_refused_unless_ranks_share),
+  };
+
+  self = argv[0];
+  if (argc > 1)
+    return too_few ();
+  return cmocka_run_group_tests (tests, start, ranks_stop);
+}
