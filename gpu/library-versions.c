@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "libraries.h"
+#include "nccl-library.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -20,7 +21,10 @@ td_cuda_libraries_text (void)
     { "cuDNN", "libcudnn.so.9", "cudnnGetVersion", 10000, 100 },
   };
   static char text[160];
+  const TdNccl *nccl;
   size_t used = 0;
+  int version_of_nccl = 0;
+  const char *why;
 
   if (text[0] != '\0')
     return text;
@@ -40,5 +44,11 @@ td_cuda_libraries_text (void)
             known[i].text, version () / known[i].major,
             version () % known[i].major / known[i].minor, version () % known[i].minor);
     }
+  nccl = td_nccl (&why);
+  if (nccl != NULL && nccl->ncclGetVersion (&version_of_nccl) == TD_NCCL_SUCCESS)
+    snprintf (text + used, sizeof text - used, ", NCCL %d.%d.%d", version_of_nccl / 10000,
+              version_of_nccl % 10000 / 100, version_of_nccl % 100);
+  else
+    snprintf (text + used, sizeof text - used, ", no NCCL");
   return text;
 }

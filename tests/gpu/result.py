@@ -477,7 +477,7 @@ QUESTIONS = (
     ('3_latency', 'launches, events, graphs', (), ('driver.launch', 'driver.graph', 'ceiling.launch')),
     ('4_pages', 'what mapping a page costs, and whether it is allowed', (), ('driver.map', 'device')),
     ('5_stats', 'statistics beside the copy bandwidth; CUPTI', ('copy_bytes_per_s',), ('stats', 'train.mlp_small@', 'train.lenet@')),
-    ('6_ranks', 'NCCL with one rank; two processes on one GPU', (), ('nccl', 'shared')),
+    ('6_ranks', 'NCCL with one rank, and more; two processes on one GPU', (), ('nccl', 'ranks.', 'shared')),
 )
 
 
@@ -493,7 +493,7 @@ def conclude_rest(result, table):
     if memory:
         claim(result, 'memory', all(r['holds'] for r in memory.values()), n=len(memory),
               failed=[n for n, r in memory.items() if not r['holds']])
-    for key in ('nccl', 'shared'):
+    for key in ('nccl', 'ranks', 'shared'):
         found = [r for n, r in table.items() if n.split('.')[0] == key]
         if found:
             claim(result, key, all(r['holds'] for r in found), n=len(found))

@@ -226,6 +226,9 @@ fi
 step nvcc 1 nvcc --version
 step machine 2 "$python" tests/gpu/result.py facts "$result"
 
+# Ranks want Open MPI where there are several GPUs.
+ranks=disabled
+if command -v mpicc >/dev/null 2>&1; then ranks=auto; fi
 # 1. Build: the engine, the module, the programs of this run; no GTK, no OpenBLAS, no CMocka.
 if [ -n "${TD_GPU_BUILT:-}" ]; then
   note built elsewhere
@@ -236,7 +239,7 @@ if [ -n "${TD_GPU_BUILT:-}" ]; then
   export LD_LIBRARY_PATH
 else
   if [ ! -f "$build/build.ninja" ]; then
-    step setup 15 meson setup "$build" . -Dbuildtype=release -Dui=disabled -Dviz=disabled -Dmpi=disabled \
+    step setup 15 meson setup "$build" . -Dbuildtype=release -Dui=disabled -Dviz=disabled -Dmpi="$ranks" \
       -Donednn=disabled -Dblas=reference -Dcuda=enabled ${prefix:+"-Dgpu_prefix=$prefix"}
   fi
   if [ -z "${TAPEDECK_CUDA_MODULE:-}" ]; then
@@ -247,6 +250,7 @@ else
 fi
 bare=$build/tests/gpu/bare
 tapedeck=$build/app/tapedeck
+mpi=$build/engine/ranks/mpi/tapedeck-mpi.so
 # Programs that have the engine within them look beside themselves, where no module is.
 export TAPEDECK_CUDA_MODULE="${TAPEDECK_CUDA_MODULE:-$build/gpu/tapedeck-cuda.so}"
 
@@ -331,7 +335,7 @@ end ()
 }
 if [ "$what" = quick ]; then end; fi
 
-# 5. Values beside PyTorch's; NCCL with one rank.  Then what measures nothing, side by side: a NaN in each kind
+# 5. Values beside PyTorch's; NCCL with one rank, and with two.  Then what measures nothing, side by side: a NaN in each kind
 # of operation; gradients by differences, first and second; errors and poison on the device; memory by
 # cuda_malloc; two processes that share the GPU; examples on both devices, one of them recorded to come back, and
 # to their ends; the programs of tests/models/life; CUDA's checkers, where they work.
@@ -340,6 +344,14 @@ step values 5 $on_gpu timeout 60 "$bare/bare-torch" "$logs/values" \
   && step torch-values 10 timeout 60 $torch values "$logs/values" $cpu
 nccl=$(find "${pip:-/usr/lib}" /usr/lib /usr/local/cuda -name 'libnccl.so.2' 2>/dev/null | head -n 1)
 step nccl 10 timeout 60 "$bare/bare-nccl${small:+-fake}" "${nccl:-libnccl.so.2}" ${small:+--small}
+# The same through the engine; with two ranks where there are two GPUs, and an MPI to start them.
+step ranks 10 ${small:+env FAKE_NCCL=1} $on_gpu timeout 60 "$bare/bare-ranks" $small
+if [ -n "$small" ] || [ "$(grep -o 'cuda:[0-9]' "$logs/backends.log" | wc -l)" -ge 2 ]; then
+  step ranks-2 15 ${small:+env FAKE_NCCL=1 FAKE_CUDA=devices=2} env TAPEDECK_DEVICE=cuda TAPEDECK_MPI_MODULE="$mpi" timeout 60 \
+    tests/ranks/with-ranks "$mpi" 2 "$bare/bare-ranks" $small
+else
+  note ranks-2 "skipped: one GPU"
+fi
 beside shared 10 $on_gpu timeout 60 "$bare/bare-shared"
 beside nan 40 python3 tests/gpu/result.py nan "$result" "$tapedeck" "$bare/bare-nan"
 beside gradients 120 $on_gpu timeout 400 $parts "$cases" "$gradients"

@@ -469,7 +469,7 @@ times__are_the_kernels_own_where_cupti_traces (void **state)
   TdTapeReader *r = far_tape_open (path);
   uint32_t n_exact = 0;
 
-  assert_contains (child.out, "no cuDNN, CUPTI 13");
+  assert_contains (child.out, "no cuDNN, no NCCL, CUPTI 13");
   td_test_child_clear (&child);
   for (uint32_t i = 0; i < STEPS; i++)
     {

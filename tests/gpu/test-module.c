@@ -52,7 +52,7 @@ backends__name_the_gpu_and_what_it_is_reached_through (void **state)
 {
   assert_backends (FAKE_CUDA_MODULE, "",
                    "cpu, null, cuda:0 (Fake H200, 4.3 GB, driver for CUDA 13");
-  assert_backends (FAKE_CUDA_MODULE, "", "cuBLASLt 13.1.0, no cuDNN)");
+  assert_backends (FAKE_CUDA_MODULE, "", "cuBLASLt 13.1.0, no cuDNN, no NCCL)");
   assert_backends (FAKE_CUDA_MODULE, "devices=2", ", cuda:1 (Fake H200");
 }
 

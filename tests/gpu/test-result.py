@@ -28,6 +28,7 @@ GOOD = {
     'model.gpt2.bf16@stats': {'us': 102, 'finite': True, 'weights': 'd'},
     'nccl': {'holds': True},
     'nccl.graph_524288': {'holds': True},
+    'ranks.1.bcast': {'holds': True},
     'shared': {'holds': True},
 }
 # (claim, row, key, value): with this change alone, the claim fails.
@@ -52,6 +53,7 @@ BAD = (
     ('models_train', 'model.gpt2.bf16', 'finite', False),
     ('static_no_slower', 'model.gpt2.bf16.static', 'us', 102),
     ('nccl', 'nccl.graph_524288', 'holds', False),
+    ('ranks', 'ranks.1.bcast', 'holds', False),
     ('shared', 'shared', 'holds', False),
     ('memory', 'memory.limit_refuses', 'holds', False),
 )

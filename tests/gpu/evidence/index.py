@@ -41,6 +41,7 @@ CLAIMS = (
     ('static_over_torch', 'and at least 5 times as fast as PyTorch eager there'),
     ('static_no_slower', 'and on nets of real size never more than 1 % slower than define-by-run'),
     ('nccl', 'NCCL with one rank: a communicator, all-reduces of several sizes, one in a graph'),
+    ('ranks', 'a communicator by NCCL: functions, gradients and training, with one rank and, where there are two GPUs, with two'),
     ('shared', 'two processes on one GPU train a net as one does'),
     ('memcheck', 'no finding of compute-sanitizer memcheck'),
     ('racecheck', 'no finding of compute-sanitizer racecheck'),
