@@ -246,7 +246,14 @@ wrong_count__is_noted (void **state)
   plant ("", 3, "bytes that the module has not announced", "not all there");
 }
 
-/* --- where it cannot be had --- */
+/* --- where it cannot be had, or fails --- */
+
+/* The next call of it. */
+static void
+fake_fail (const char *function)
+{
+  far_driver->fail_call (function, 1, 999 /* CUDA_ERROR_UNKNOWN */);
+}
 
 static void
 absence__is_said_in_one_line (void **state)
@@ -263,6 +270,40 @@ absence__is_said_in_one_line (void **state)
   assert_int_equal (td_comm_size (td_comm_new (NULL)), 1); /* needs none */
 }
 
+/* Of a process alone there is nobody to end. */
+static void
+failure__of_an_exchange_is_the_calls_error (void **state)
+{
+  (void)state;
+  TD_SCOPE ("failure")
+    {
+      TdVar *x = td_ones (TD_F32, TD_SHAPE (5)), *y;
+
+      fake_fail ("ncclAllReduce");
+      y = td_comm_allreduce (comm, x);
+      assert_true (td_poisoned (y));
+      assert_non_null (strstr (far_test_error (TD_ERR_DEVICE),
+                               "cuda:0: ncclAllReduce failed: unhandled cuda error"));
+      y = td_comm_allreduce (comm, x);
+      assert_float_equal (td_item (td_sum (y)), 5, 0);
+    }
+}
+
+static void
+failure__of_joining_is_said_by_td_comm_new (void **state)
+{
+  (void)state;
+  fake_fail ("ncclCommInitRank");
+  assert_int_equal (td_comm_size (td_comm_new ("nccl")), 0);
+  assert_non_null (strstr (far_test_error (TD_ERR_DEVICE), "ncclCommInitRank failed: "));
+  fake_fail ("ncclGetUniqueId");
+  assert_int_equal (td_comm_size (td_comm_new ("nccl")), 0);
+  assert_non_null (strstr (far_test_error (TD_ERR_DEVICE), "ncclGetUniqueId failed: "));
+  fake_fail ("cuStreamCreate");
+  assert_int_equal (td_comm_size (td_comm_new ("nccl")), 0);
+  assert_non_null (strstr (far_test_error (TD_ERR_DEVICE), "cuStreamCreate failed: "));
+}
+
 int
 main (void)
 {
@@ -274,6 +315,10 @@ main (void)
     cmocka_unit_test_setup_teardown (half__is_summed_in_float_on_the_device, setup,
                                      far_test_teardown_engine),
     cmocka_unit_test_setup_teardown (update__waits_for_nothing_and_reads_nothing, setup,
+                                     far_test_teardown_engine),
+    cmocka_unit_test_setup_teardown (failure__of_an_exchange_is_the_calls_error, setup,
+                                     far_test_teardown_engine),
+    cmocka_unit_test_setup_teardown (failure__of_joining_is_said_by_td_comm_new, setup,
                                      far_test_teardown_engine),
     cmocka_unit_test_setup_teardown (wrong_stream__is_noted, setup, far_test_teardown_engine),
     cmocka_unit_test_setup_teardown (missing_group__is_noted, setup, teardown_misused),
