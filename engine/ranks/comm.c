@@ -50,7 +50,7 @@ comm_close (void *object, bool together)
   *comm->link = comm->next;
   if (comm->next != NULL)
     comm->next->link = comm->link;
-  td__far_close (comm, together || comm->ended);
+  td__far_close (comm, together);
   comm->transport->close (comm->wire, together);
   free (comm->all);
   free (comm->n_sent);
@@ -361,7 +361,7 @@ td__ranks_leave (void)
       ok = c->transport->meet_end (c->wire, why)
            && td__meet_compare (c, &differs, NULL) == TD_OK;
       status |= !td__wait_end (c, &wait, ok);
-      c->ended = ok;
+      td__far_close (c, ok); /* here all ranks are together, however they end */
     }
   td__last_words_left ();
   return status;

@@ -90,7 +90,6 @@ struct TdComm
   int n_optimizers;    /**< that were made over it */
   bool whole;          /**< of all ranks that were started: td_comm_new */
   bool brought;        /**< this rank's part of the call has been sent */
-  bool ended;          /**< all ranks have ended in order */
   bool parted;         /**< ranks are at different places: nothing can be sent any more */
   const char *parting; /**< what for; static */
   uint64_t parted_at;

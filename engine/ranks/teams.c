@@ -245,16 +245,31 @@ td__far_leave (TdFar *far)
     free (far);
 }
 
-/* The first is the communicator's own. */
+/* All that anybody has followed is over on every rank. */
+static void
+let_all_end (const TdComm *comm)
+{
+  const char mine = 0;
+  char *all = td__xcalloc ((size_t)comm->size, 1), why[TD_WHY_WIRE];
+
+  comm->far->device->ops->synchronize (comm->far->device);
+  comm->transport->gather (comm->wire, &mine, all, 1, why);
+  free (all);
+}
+
+/* The first is the communicator's own.  What is on its way in the others some rank may never
+ * bring: no rank waits for that. */
 void
 td__far_close (TdComm *comm, bool together)
 {
   TdFar *next, *first = comm->far;
 
+  if (together && first != NULL && first->next != NULL)
+    let_all_end (comm);
   for (TdFar *far = first; far != NULL; far = next)
     {
       next = far->next;
-      team_close (far, together);
+      team_close (far, together && far == first);
       far->alone = true;
       if (far == first || !far->used)
         free (far);
