@@ -159,6 +159,51 @@ def gpt(folder):
     assert "by name" in b.equal(b.save(wrapped))
 
 
+def reference(b, path):
+    """What each of PyTorch's layers returned, and the sizes of its parameters, by its own hooks."""
+    arrays, hooks = {}, []
+    for name, module in b.net.named_modules():
+        for key, value in module.named_parameters(prefix=name, recurse=False):
+            arrays[key] = value.detach().numpy()
+        if name:
+            hooks.append(module.register_forward_hook(
+                lambda module, inputs, out, name=name: arrays.__setitem__(name + "/out", out.detach().numpy().copy())))
+    with torch.no_grad():
+        b.net(b.x)
+    for hook in hooks:
+        hook.remove()
+    numpy.savez(path, **arrays)
+    return path
+
+
+def by_layer(b, path, status, *more):
+    result = subprocess.run([tapedeck, "diff", f"{b.folder}/{b.name}.tdtape", path, "--by", "layer", "--json", *more],
+                            capture_output=True, text=True)
+    assert result.returncode == status, (result.returncode, result.stdout[-3000:], result.stderr)
+    return json.loads(result.stdout)
+
+
+def layers(folder):
+    """C against PyTorch, layer by layer: all agree, and of a wrong epsilon the layer is named."""
+    # Of positions ours looks up those of all sequences, and PyTorch's those of one.
+    for name, net, x, other_sizes, wrong_one, ours in (
+            ("resnet", onnx_nets.ResNet18(), torch.randn(2, 3, 32, 32), [], "layers.2.1.bn1", "net/res6/bn1"),
+            ("gpt", onnx_nets.Gpt(), torch.randint(0, 50, (2, 9)), ["net/wpe"], "layers.1.ln2", "net/layers/1/ln2")):
+        b = Bench(folder, name, same_eps(net), x)
+        b.equal(b.save(without_masks(b.net)), "--by-order")
+        subprocess.run([tapedeck, "run", "--quiet", "-f", "-o", f"{folder}/{name}.tdtape", "--level", "values", model,
+                        name, "run", b.out, f"{folder}/{name}-x.npy", f"{folder}/{name}-y.npy"], check=True)
+        path = f"{folder}/{name}-reference.npz"
+        said = by_layer(b, reference(b, path), 1 if other_sizes else 0)
+        assert [row["a"] for row in said["layers"] if row["output"]["verdict"] != "same"] == other_sizes, said["notes"]
+        assert all(row["output"]["elements"] == "compared" for row in said["layers"] if row["a"] not in other_sizes)
+        assert sum(len(row["parameters"]) > 0 for row in said["layers"]) == len(said["layers"]) == (41, 16)[name == "gpt"]
+        b.net.get_submodule(wrong_one).eps = 1e-2
+        said = by_layer(b, reference(b, path), 1)
+        wrong_ones = [row["a"] for row in said["layers"] if row["output"]["verdict"] == "differs"]
+        assert wrong_ones[len(other_sizes)] == ours, wrong_ones
+
+
 def without_masks(net):
     return {key: value for key, value in net.state_dict().items() if "mask" not in key}
 
@@ -428,7 +473,8 @@ def names(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for check in (resnet, gpt, three, transposed, mixed, fused, blocks, tied, lstm, n_step, deconvolution, tape, wrong, names):
+        for check in (resnet, gpt, layers, three, transposed, mixed, fused, blocks, tied, lstm, n_step, deconvolution, tape, wrong,
+                      names):
             claim(check.__name__ + (": " + check.__doc__.split("\n")[0] if check.__doc__ else ""), check, folder)
     claims.end()
 

@@ -229,6 +229,23 @@ add_parameters (TdPortSide *side, GHashTable *by_path, TdTapeReader *reader)
     }
 }
 
+/* A layer around others that was not called itself, as a list of layers is not, returned
+ * nothing.  Only a tape with calls tells. */
+static void
+drop_uncalled (TdPortSide *side)
+{
+  for (guint i = side->layers->len; side->tape->n_spans > 0 && i-- > 0;)
+    {
+      TdPortLayer *layer = side->layers->pdata[i];
+
+      if (layer->n_calls > 0)
+        continue;
+      layer->out = layer->gradient = nothing;
+      if (layer->parameters->len == 0)
+        g_ptr_array_remove_index (side->layers, i);
+    }
+}
+
 /* What ends earlier comes first; of those that end together the innermost. */
 static gint
 by_end (gconstpointer a, gconstpointer b)
@@ -262,6 +279,7 @@ td__port_side_read (TdPortSide *side, const TdPortSource *source)
     }
   count_calls (side, by_path);
   add_parameters (side, by_path, source->reader);
+  drop_uncalled (side);
   g_ptr_array_sort (side->layers, by_end);
 }
 
