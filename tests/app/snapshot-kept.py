@@ -37,7 +37,7 @@ def segment(device, at, total, stream, kind, blocks):
 
 
 def snapshot():
-    many = [segment(0, BASE + (64 + 4 * k) * M, 2 * M, 0, 'small', [(BASE + (64 + 4 * k) * M, 2 * M, 'inactive')])
+    many = [segment(0, BASE + (64 + 3 * k) * M, 2 * M, 0, 'small', [(BASE + (64 + 3 * k) * M, 2 * M, 'inactive')])
             for k in range(600)]  # more than one text of the tape has
     return {
         'segments': [segment(0, BASE, 20 * M, 3, 'large', [(BASE, 2 * M, 'active_allocated'),

@@ -167,7 +167,7 @@ TD_API TdProducerStatus td_producer_statistics (TdProducer *p, uint64_t variable
                                                 const TdTapeStats *stats);
 
 /** The same, computed from the variable's `n` elements at `data`, row-major and without gaps.
- */
+ * At level values these are written, too, unless they take more than 16 MiB. */
 TD_API TdProducerStatus td_producer_measure (TdProducer *p, uint64_t variable, const void *data,
                                              uint64_t n);
 
@@ -215,8 +215,10 @@ typedef enum
  * length that is impossible ends the row. */
 TD_API TdProducerStatus td_producer_words (TdProducer *p, const int64_t *words, uint64_t n);
 
-/** Compute statistics of `n` elements now, for a MEASURED of the words that come next.  Returns
- * their number; below 0: a TdProducerStatus. */
+/** Compute statistics of `n` elements now, for a MEASURED of the words that come next.  At
+ * level values the elements are kept until then, row by row as the variable that the first
+ * MEASURED names has them: of arrays up to 16 MiB, 256 MiB in all.  Returns their number; below
+ * 0: a TdProducerStatus. */
 TD_API int64_t td_producer_measure_ahead (TdProducer *p, uint32_t dtype, const void *data,
                                           uint64_t n);
 
