@@ -126,22 +126,19 @@ static void
 be_rank (Body body, int rank, int size, bool one_device, const TdTeamId *id, int to)
 {
   Rank r = { .rank = rank, .size = size };
-  const char *text = fake_cuda_control ()->state->violation;
+  char text[200] = "refused";
 
   told_to = to;
   start_driver (one_device ? 0 : rank);
   start_rank (&r);
-  if (ncclCommInitRank (&r.comm, size, *id, rank) != TD_NCCL_SUCCESS)
-    text = "refused";
-  else
+  if (ncclCommInitRank (&r.comm, size, *id, rank) == TD_NCCL_SUCCESS)
     {
       body (&r);
       cuCtxSynchronize ();
       ncclCommDestroy (r.comm);
+      snprintf (text, sizeof text, "%s", fake_cuda_control ()->state->violation);
     }
-  if (write (to, text, 200) != 200)
-    _exit (1);
-  _exit (0);
+  _exit (write (to, text, sizeof text) != sizeof text);
 }
 
 /* Run ranks; noted[r] is what rank r noted first, "" for nothing. */
