@@ -26,14 +26,14 @@ typedef struct TdComm TdComm;
  * - "nccl" is the same, but arrays that lie on all ranks' GPUs go from one GPU to the other, by
  *   NCCL, and the host does not wait: bcast, allreduce, allgather, alltoall and the means of
  *   gradients.  A rank's GPU is the engine's device now or, while that is cpu, the one that
- *   td_device_get ("cuda") gives; no two ranks may have the same.  A process that mpirun did not
- *   start is alone, without MPI.
+ *   td_device_get ("cuda") gives; no two ranks may have the same.  A process that mpirun did
+ * not start is alone, without MPI.
  * - NULL: where mpirun has started the program, "nccl" if the engine's device is a GPU of its
  *   own on every rank and NCCL is there, else "mpi"; else this process alone.
  *
  * For all ranks.  *Owner*: the caller, td_comm_free or td_finish.  *Errors*: TD_ERR_ARG for an
- * unknown name, and on all ranks where they give different ones; TD_ERR_STATE where MPI cannot be
- * had, TD_ERR_DEVICE on all ranks where NCCL cannot, and why; inert then. */
+ * unknown name, and on all ranks where they give different ones; TD_ERR_STATE where MPI cannot
+ * be had, TD_ERR_DEVICE on all ranks where NCCL cannot, and why; inert then. */
 TD_API TdComm *td_comm_new (const char *name);
 TD_API TdComm *td_comm_new_at (const char *name, const TdSite *site);
 /** Communicators of the ranks that give the same color, in the order of their keys, then of
@@ -73,9 +73,9 @@ TD_API TdVar *td_comm_allgather_at (TdComm *comm, TdVar *x, const TdSite *site);
 TD_API TdVar *td_comm_alltoall (TdComm *comm, TdVar *x);
 TD_API TdVar *td_comm_alltoall_at (TdComm *comm, TdVar *x, const TdSite *site);
 
-/* One array from one rank to another, through the host; only these two take part.  Arrays come in the order in
- * which they were sent.  Who sends does not wait for who receives; in backward, it waits for
- * the gradient from there, where x wants one. */
+/* One array from one rank to another, through the host; only these two take part.  Arrays come
+ * in the order in which they were sent.  Who sends does not wait for who receives; in backward,
+ * it waits for the gradient from there, where x wants one. */
 /** Send x; returns a scalar 0, the delegate, of whose gradient the backward of x begins: call
  * td_backward on it, or give it to td_recv or td_pseudo_connect. */
 TD_API TdVar *td_send (TdVar *x, TdComm *comm, int rank);
