@@ -294,6 +294,22 @@ dup_var_name (TdOutlineRow *row)
                           *from ? "from " : "", from, shape);
 }
 
+/* Of a layer that is one operation, and so has no row of its own: its name, behind the row that
+ * the operation is in. NULL: there is none. */
+static const char *
+own_name (TdOutlineRow *row)
+{
+  const TdTapeEvent *event = event_of (row);
+  const char *path = td_iteration_get_link_path (row->model->iteration, (guint)row->event);
+  gint group = td_viz_graph_get_event_group (row->model->graph, (guint)row->event);
+  const char *around = group > 0 ? row->model->groups[group].path : NULL;
+  gsize n = around ? strlen (around) : strcspn (path, "/");
+  if (!event || event->phase != TD_TAPE_PHASE_FORWARD || group < 0 || path[n] != '/'
+      || (around && strncmp (path, around, n) != 0))
+    return NULL;
+  return path + n + 1;
+}
+
 /* "convolution_2d_grad_W" beside its "convolution_2d" is "grad_W", as in the picture. */
 static char *
 dup_event_name (TdOutlineRow *row)
@@ -307,7 +323,9 @@ dup_event_name (TdOutlineRow *row)
   gsize n = strlen (base);
   if (n && strncmp (name, base, n) == 0 && g_str_has_prefix (name + n, "_grad_"))
     name += n + 1;
-  return g_utf8_make_valid (name, -1);
+  const char *own = own_name (row);
+  g_autofree char *both = own ? g_strdup_printf ("%s · %s", name, own) : NULL;
+  return g_utf8_make_valid (both ? both : name, -1);
 }
 
 char *
@@ -320,21 +338,6 @@ td_outline_row_dup_name (TdOutlineRow *row)
   return dup_var_name (row);
 }
 
-/* What an operation keeps for backward: the sum of its retained inputs and outputs. */
-static guint64
-saved_bytes (TdOutlineRow *row)
-{
-  const TdTapeIteration *tape = td_iteration_get_tape (row->model->iteration);
-  const TdTapeEvent *event = event_of (row);
-  guint64 bytes = 0;
-  if (!event || event->phase != TD_TAPE_PHASE_FORWARD)
-    return 0;
-  for (guint i = 0; i < event->n_in; i++)
-    if (event->retained_in & (1u << MIN (i, 31)))
-      bytes += tape->vars[tape->ins[event->first_in + i]].bytes;
-  return bytes;
-}
-
 char *
 td_outline_row_dup_bytes (TdOutlineRow *row)
 {
@@ -342,7 +345,7 @@ td_outline_row_dup_bytes (TdOutlineRow *row)
   if (row->kind == TD_OUTLINE_GROUP)
     bytes = row->model->groups[row->group].saved_bytes;
   else if (row->kind == TD_OUTLINE_EVENT)
-    bytes = saved_bytes (row);
+    bytes = td_viz_graph_get_saved_bytes (row->model->graph, (guint)row->event);
   else
     bytes = td_iteration_get_tape (row->model->iteration)->vars[row->var].bytes;
   char text[TD_FORMAT_SIZE];

@@ -289,6 +289,18 @@ collect_saved (TdVizGraph *self)
   g_free (touched);
 }
 
+guint64
+td_viz_graph_get_saved_bytes (const TdVizGraph *self, guint event)
+{
+  guint n;
+  const gint32 *saved = td__graph_get_saved (self, event, &n);
+  guint64 bytes = 0;
+
+  for (guint i = 0; i < n; i++)
+    bytes += td_iteration_get_tape (self->iteration)->vars[saved[i]].bytes;
+  return bytes;
+}
+
 static void
 sum_saved (TdVizGraph *self)
 {

@@ -64,6 +64,9 @@ gint td_viz_graph_get_event_group (TdVizGraph *self, guint event);
 TdLane td_viz_graph_get_event_lane (TdVizGraph *self, guint event);
 /** Return the group with this key, or -1. */
 gint td_viz_graph_find_group (TdVizGraph *self, guint64 key);
+/** Return the bytes that a forward operation keeps for backward: values, each once. What is
+ * there anyway, a parameter, is none of them, as in saved_bytes of its group. */
+guint64 td_viz_graph_get_saved_bytes (const TdVizGraph *self, guint event);
 /** List the events in a group and below, in one lane, in order of running. Owner: borrowed. */
 const gint32 *td_viz_graph_get_members (TdVizGraph *self, guint group, TdLane lane, guint *n);
 /** Count how many of them have run once `event` has. */
