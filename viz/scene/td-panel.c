@@ -5,6 +5,8 @@
  */
 #include "td-panel.h"
 
+#define LINE 16.0 /* of a message */
+
 static const struct
 {
   const char *label;
@@ -92,6 +94,30 @@ td_panel_add_head (TdSceneBuilder *b, double x, double y)
   td_scene_unmark (b);
 }
 
+/* As many lines as its words need, each as wide as the style allows. */
+static void
+add_lines (TdSceneBuilder *b, double x, double y, const char *text, const TdTextStyle *style)
+{
+  g_auto (GStrv) words = g_strsplit (text, " ", -1);
+  g_autoptr (GString) line = g_string_new (NULL);
+
+  for (guint i = 0; words[i]; i++)
+    {
+      g_autofree char *longer
+          = g_strdup_printf ("%s%s%s", line->str, line->len > 0 ? " " : "", words[i]);
+
+      if (line->len > 0 && td_text_width (longer, style->size, FALSE) > style->max_width)
+        {
+          td_scene_add_text (b, x, y, line->str, style);
+          y += LINE;
+          g_string_assign (line, words[i]);
+        }
+      else
+        g_string_assign (line, longer);
+    }
+  td_scene_add_text (b, x, y, line->str, style);
+}
+
 TdScene *
 td_panel_message (const TdPanelView *view, const char *title, const char *text)
 {
@@ -105,6 +131,6 @@ td_panel_message (const TdPanelView *view, const char *title, const char *text)
 
   td_scene_set_background (b, TD_ROLE_VIEW);
   td_scene_add_text (b, w / 2, h / 2 - 10, title, &big);
-  td_scene_add_text (b, w / 2, h / 2 + 12, text, &small);
+  add_lines (b, w / 2, h / 2 + 12, text, &small);
   return td_scene_builder_end (b);
 }
