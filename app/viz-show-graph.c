@@ -13,6 +13,8 @@
 #include "viz-show.h"
 
 #define GRAPHVIZ_TIMEOUT_MS 5000
+#define FIT_OF_ALL 600 /* pixels from which on a picture has as many nodes as any */
+#define FIT_OF_NODE 16
 
 /* ---- graph ---- */
 
@@ -136,8 +138,11 @@ static TdVizView *
 make_view (Show *s, TdViewLanes lanes)
 {
   TdVizGraph *graph = td_iteration_get_graph (s->it);
-  g_autoptr (TdFold) fold
-      = s->fold_given ? td_fold_new_depth (graph, s->fold) : td_fold_new_default (graph, 0);
+  /* A small picture of many nodes is a grey one. */
+  const guint visible
+      = s->fit > 0 && s->fit < FIT_OF_ALL ? (guint)MAX (s->fit / FIT_OF_NODE, 4) : 0;
+  g_autoptr (TdFold) fold = s->fold_given ? td_fold_new_depth (graph, s->fold)
+                                          : td_fold_new_default (graph, visible);
 
   return td_viz_view_new (graph, fold, lanes);
 }
@@ -145,7 +150,12 @@ make_view (Show *s, TdViewLanes lanes)
 static TdViewLanes
 lanes_of (Show *s)
 {
-  return strcmp (s->view, "backward") == 0 ? TD_VIEW_BACKWARD : TD_VIEW_ALL;
+  if (strcmp (s->view, "backward") == 0)
+    return TD_VIEW_BACKWARD;
+  /* A model in a file, which is not trained: its backward is only ours, to look at. */
+  return s->fit > 0 && g_str_has_suffix (td_tape_reader_info (s->reader, "program"), ".onnx")
+             ? TD_VIEW_FORWARD
+             : TD_VIEW_ALL;
 }
 
 static char *

@@ -586,11 +586,14 @@ write_view (Show *s, const View *view, GError **error)
     {
       g_autoptr (TdScene) scene = view->draw (s, error);
 
+      TdTheme theme = *td_theme_get (s->theme);
+
       if (scene && s->fit > 0)
-        s->scale = MIN (1, s->fit / MAX (td_scene_width (scene), td_scene_height (scene)));
-      return scene
-             && td_scene_export (scene, s->format, s->out, s->scale, td_theme_get (s->theme),
-                                 error);
+        {
+          s->scale = MIN (1, s->fit / MAX (td_scene_width (scene), td_scene_height (scene)));
+          theme.min_stroke = MAX (theme.min_stroke, 1 / s->scale); /* a pixel of it is seen */
+        }
+      return scene && td_scene_export (scene, s->format, s->out, s->scale, &theme, error);
     }
   if (strcmp (s->format, "npy") == 0)
     {

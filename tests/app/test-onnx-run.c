@@ -257,6 +257,21 @@ show__draws_a_model_as_small_as_is_asked (void **state)
       read_size (picture, &width, &height);
       assert_int_equal (width > height ? width : height, turn == 0 ? 64 : 128);
     }
+  /* Its backward is not the file's: a small picture has all its room for the model. */
+  for (int small = 0; small < 2; small++)
+    {
+      size_t n;
+      char *svg;
+
+      child = TD_TEST_RUN (tapedeck (), "show", model, "--view", "graph", "--format", "svg",
+                           "--fit", small ? "128" : "4000", "-o", picture);
+      assert_child_status (child, 0);
+      td_test_child_clear (&child);
+      svg = td_test_read_file (picture, &n);
+      assert_contains (svg, "Forward");
+      assert_null (strstr (svg, "Backward"));
+      free (svg);
+    }
   child = TD_TEST_RUN (tapedeck (), "show", write_lacking_model (), "--view", "graph", "-o",
                        picture);
   assert_child_status (child, 2);
