@@ -61,6 +61,8 @@ pair (TdWeightsFile *ours, TdWeightsFile *theirs)
       return;
     }
   g_autofree char *text = td_weights_print (weights);
+  if (ours->arrays->len > 0 && *text == '\0')
+    abort ();
   make_all (weights, ours, theirs);
 }
 

@@ -97,6 +97,7 @@ equal_iterations__fail_on_their_own (void **state)
       g_autofree char *dump = go_to (number);
       TdVizView *view = td_graph_view_get_layout (canvas ())->view;
       guint n_failed = 0;
+      assert_contains (dump, "x (2, 4)"); /* both */
       for (guint i = 0; i < view->n_nodes; i++)
         n_failed += view->nodes[i].failed;
       assert_int_equal (n_failed, number == 3);
