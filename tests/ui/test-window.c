@@ -217,8 +217,9 @@ static void
 outline__lists_layers_and_operations_of_the_iteration (void **state)
 {
   g_autoptr (GHashTable) names = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  static const char *const wanted[]
-      = { "block1", "block2", "head", "convolution_2d", "relu", "softmax_cross_entropy" };
+  static const char *const wanted[] = { "block1", "block2",
+                                        "head",   "convolution_2d · conv1",
+                                        "relu",   "softmax_cross_entropy" };
 
   ui_test_open_sample (NULL);
   TdOutlinePage *outline = td_workspace_get_outline (ui_test_workspace ());
