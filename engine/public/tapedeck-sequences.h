@@ -76,8 +76,9 @@ TD_API TdVar *td_scaled_dot_product_attention_ (TdVar *q, TdVar *k, TdVar *v,
                                                 const TdAttentionOpt *options);
 TD_API TdVar *td_scaled_dot_product_attention_at (TdVar *q, TdVar *k, TdVar *v,
                                                   TdAttentionOpt options, const TdSite *site);
-/** A mask for attention or td_where: 1 where key j <= query i + n_k - n_q, else 0.  *Shapes*:
- * (n_q, n_k). */
+/** A mask for attention or td_where: 1 where key j <= query i + n_k - n_q, else 0, in any
+ * dtype; TD_BOOL takes the least room.  *Shapes*: (n_q, n_k). */
+TD_API TdVar *td_causal_mask_at (TdDtype dtype, int64_t n_q, int64_t n_k, const TdSite *site);
 TD_API TdVar *td_causal_mask (TdDtype dtype, int64_t n_q, int64_t n_k);
 
 /* --- recurrent layers over sequences -------------------------------------------------------
@@ -172,6 +173,7 @@ TD_API TdStatus td_forget_at (TdForgetFn fn, void *user, TdVar *const *xs, int n
 #define td__group_normalization_x(x, groups, gamma, beta, ...) td_group_normalization_at (x, groups, gamma, beta, TD_OPTIONS_ (TdNormOpt, TD_NORM_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_rms_normalization(x, ...) td__rms_normalization_x (x, __VA_ARGS__, .end_ = 0)
 #define td__rms_normalization_x(x, gamma, ...) td_rms_normalization_at (x, gamma, TD_OPTIONS_ (TdNormOpt, TD_NORM_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_causal_mask(...) td_causal_mask_at (__VA_ARGS__, TD_HERE)
 #define td_scaled_dot_product_attention(q, k, ...) td__scaled_dot_product_attention_x (q, k, __VA_ARGS__, .end_ = 0)
 #define td__scaled_dot_product_attention_x(q, k, v, ...) td_scaled_dot_product_attention_at (q, k, v, TD_OPTIONS_ (TdAttentionOpt, TD_ATTENTION_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_normalize(...) td_normalize_at (__VA_ARGS__, TD_HERE)

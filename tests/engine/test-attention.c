@@ -162,6 +162,30 @@ causal_mask__shows_the_last_query_all_keys (void **unused)
     }
 }
 
+/* As a condition of td_where, and in whole numbers, it says the same. */
+static void
+causal_mask__is_the_same_in_every_dtype (void **unused)
+{
+  static const TdDtype dtypes[]
+      = { TD_BOOL, TD_U8, TD_I32, TD_I64, TD_F16, TD_BF16, TD_F32, TD_F64 };
+  const float want[] = { 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1 };
+
+  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+    TD_SCOPE ("test")
+      {
+        TdVar *mask = td_causal_mask (dtypes[i], 3, 4),
+              *chosen = td_where (mask, td_full (TD_F32, TD_SHAPE (3, 4), 1),
+                                  td_full (TD_F32, TD_SCALAR, 0));
+        float got[12];
+
+        assert_int_equal (td_dtype (mask), dtypes[i]);
+        assert_int_equal (td_read (td_cast (mask, TD_F32), got, sizeof got), TD_OK);
+        assert_memory_equal (got, want, sizeof want);
+        assert_int_equal (td_read (chosen, got, sizeof got), TD_OK);
+        assert_memory_equal (got, want, sizeof want);
+      }
+}
+
 int
 main (void)
 {
@@ -172,6 +196,7 @@ main (void)
     td_test (attention__keeps_no_matrix_of_weights),
     td_test (attention__passes_nan_on_in_its_own_row_only),
     td_test (causal_mask__shows_the_last_query_all_keys),
+    td_test (causal_mask__is_the_same_in_every_dtype),
   };
 
   return run_with_engine (tests);

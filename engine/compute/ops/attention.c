@@ -3,6 +3,7 @@
  * only.
  *
  * SPDX-License-Identifier: MIT */
+#include "compose.h"
 #include "layers.h"
 
 #include <math.h>
@@ -186,16 +187,18 @@ grad_forward (TdOpCall *call)
 
 /* --- from other operations --- */
 
-/* 0, 1 ... n - 1 on v's device; in floats where v is in halves, which count to 256 at least. */
+/* 0, 1 ... n - 1 on v's device; in floats where v is in halves, which count to 256 at least, in
+ * whole numbers where it is of a dtype that does not count. */
 static TdVar *
 range_like (const TdVar *v, int64_t n)
 {
   TdEngine *e = &td__engine;
   TdDevice *outer = e->device;
+  const TdDtype dtype = (TdDtype)v->node->dtype;
   TdVar *r;
 
   e->device = v->node->device;
-  r = td_arange (td__moments_dtype ((TdDtype)v->node->dtype), 0, (double)n, 1);
+  r = td_arange (td__is_number (dtype) ? td__moments_dtype (dtype) : TD_I32, 0, (double)n, 1);
   e->device = outer;
   return r;
 }
@@ -395,14 +398,10 @@ TdVar *
 td_scaled_dot_product_attention_at (TdVar *q, TdVar *k, TdVar *v, TdAttentionOpt options,
                                     const TdSite *site)
 {
-  TdEngine *e = &td__engine;
-  const TdSite *outer = e->site;
-  TdVar *y;
+  const TdSite *outer = td__at (site);
+  TdVar *y = attention (q, k, v, &options);
 
-  if (site != NULL)
-    e->site = site;
-  y = attention (q, k, v, &options);
-  e->site = outer;
+  td__at_end (outer);
   return y;
 }
 
@@ -416,9 +415,18 @@ td_scaled_dot_product_attention_ (TdVar *q, TdVar *k, TdVar *v, const TdAttentio
 }
 
 TdVar *
+td_causal_mask_at (TdDtype dtype, int64_t n_q, int64_t n_k, const TdSite *site)
+{
+  const TdSite *outer = td__at (site);
+  TdVar *like = td_zeros (dtype, TD_SCALAR),
+        *mask = td_poisoned (like) ? like : causal_mask (like, n_q, n_k);
+
+  td__at_end (outer);
+  return mask;
+}
+
+TdVar *
 td_causal_mask (TdDtype dtype, int64_t n_q, int64_t n_k)
 {
-  TdVar *like = td_zeros (dtype, TD_SCALAR);
-
-  return td_poisoned (like) ? like : causal_mask (like, n_q, n_k);
+  return td_causal_mask_at (dtype, n_q, n_k, NULL);
 }

@@ -343,6 +343,8 @@ TdVar *
 td_einsum_at (const char *subscripts, TdVar *const *operands, int n, const TdSite *site)
 {
   Einsum e = { .subscripts = subscripts, .site = site, .n = n };
+  const TdSite *outer;
+  TdVar *y;
 
   if (n < 1 || n > MAX_OPERANDS)
     {
@@ -361,7 +363,10 @@ td_einsum_at (const char *subscripts, TdVar *const *operands, int n, const TdSit
         return td_identity_at (operands[k], site);
       e.v[k] = operands[k];
     }
-  return parse (&e) ? evaluate (&e) : td__poison ();
+  outer = td__at (site);
+  y = parse (&e) ? evaluate (&e) : td__poison ();
+  td__at_end (outer);
+  return y;
 }
 
 TdVar *

@@ -1,6 +1,7 @@
 /* Rows of a matrix by index, and the gradient that adds rows back.
  *
  * SPDX-License-Identifier: MIT */
+#include "compose.h"
 #include "layers.h"
 
 typedef struct
@@ -126,14 +127,19 @@ const TdOpClass td__embed_id_grad_class = {
 TdVar *
 td_embed_id_at (TdVar *x, TdVar *W, TdEmbedOpt options, const TdSite *site)
 {
+  const TdSite *outer = td__at (site);
   TdVar *ignored, *y;
 
   if (options.ignore_label == TD_NONE || td_dtype (x) < TD_I32 || td_dtype (x) > TD_I64)
-    return td__apply2 (&td__embed_id_class, NULL, site, x, W);
-  ignored = td__equal (x, td__number_like (x, options.ignore_label));
-  y = td__apply2 (&td__embed_id_class, NULL, site,
-                  td_where (ignored, td__number_like (x, 0), x), W);
-  return td_where (td_expand_dims (ignored, -1), td__number_like (y, 0), y);
+    y = td_embed_id (x, W);
+  else
+    {
+      ignored = td__equal (x, td__number_like (x, options.ignore_label));
+      y = td_embed_id (td_where (ignored, td__number_like (x, 0), x), W);
+      y = td_where (td_expand_dims (ignored, -1), td__number_like (y, 0), y);
+    }
+  td__at_end (outer);
+  return y;
 }
 
 TdVar *

@@ -2,6 +2,7 @@
  * two broadcast, a vector is a row on the left and a column on the right.
  *
  * SPDX-License-Identifier: MIT */
+#include "compose.h"
 #include "layers.h"
 
 /* One operand: the axes before its matrix, and the matrix. */
@@ -67,6 +68,7 @@ td__matmul_nd (TdVar *a, TdVar *b, bool ta, bool tb, const TdSite *site)
 {
   Operand x, y;
   TdShape common, shape;
+  const TdSite *outer;
   TdVar *c;
 
   if (!td__var_usable (a, "matmul", site) || !td__var_usable (b, "matmul", site))
@@ -82,11 +84,14 @@ td__matmul_nd (TdVar *a, TdVar *b, bool ta, bool tb, const TdSite *site)
                  site);
   if (!td__shape_broadcast (&x.stack, &y.stack, &common) || common.ndim > TD_MAX_DIMS - 2)
     return fail (TD_ERR_SHAPE, a, b, "axes before the last two that broadcast expected", site);
-  c = td_batch_matmul_at (stacked (&x, &common), stacked (&y, &common), ta, tb, site);
+  outer = td__at (site);
+  c = td_batch_matmul (stacked (&x, &common), stacked (&y, &common), ta, tb);
   shape = common;
   if (!x.vector)
     shape.dim[shape.ndim++] = ta ? x.columns : x.rows;
   if (!y.vector)
     shape.dim[shape.ndim++] = tb ? y.rows : y.columns;
-  return td_reshape (c, shape);
+  c = td_reshape (c, shape);
+  td__at_end (outer);
+  return c;
 }
