@@ -98,15 +98,19 @@ TD_API TdOnnxOpt td_save_onnx_options (void);
  * have now; variables of the graph that are no inputs and no link's are constants, also what
  * td_randn drew. *Shapes*: a size that follows an open axis is found through every operation;
  * sizes that the code wrote as numbers follow too where they can be nothing else.  Where an
- * operation has the size as a number, or the code could mean both, the axis stays what it was,
- * and `fixed` hears so: the file never claims a size with which it does not run.  A number that
- * the code computed from a size by itself, in C, is not seen.  After a call with a batch of 1,
- * a 1 of the code's own may be that size or a number: `assumed` hears which was taken where.
- * Names of nodes and values are paths of links, of inputs the names of variables (td_name).
- * Dropout is written as it ran, and draws other numbers; batch normalization while training
- * normalises by the batch, and leaves its running moments as they are. *Errors*: TD_ERR_ARG
- * naming what ONNX does not have, with its lines, or an input from which no graph leads to
- * outs, and no file is written; TD_ERR_STATE for a constant that is gone; TD_ERR_IO. */
+ * operation has the size as a number, or a reshape has it twice, the axis stays what it was,
+ * and `fixed` hears so, also of an input whose axis 0 stays while that of others is open: the
+ * file never claims a size with which it does not run.  A number that the code computed from a
+ * size by itself, in C, is not seen.  After a call with a batch of 1, a 1 of the code's own may
+ * be that size or a number; a size that is a multiple of another batch may follow it, a -1
+ * beside it too, and an array of the code may be as long: `assumed` hears which was taken
+ * where.  A batch that is no other size and divides none, as 5 or 7, leaves nothing to assume
+ * but of -1. Names of nodes and values are paths of links, of inputs the names of variables
+ * (td_name). Dropout is written as it ran, and draws other numbers; batch normalization while
+ * training normalises by the batch, and leaves its running moments as they are. *Errors*:
+ * TD_ERR_ARG naming what ONNX does not have, with its lines, or an input from which no graph
+ * leads to outs, and no file is written; TD_ERR_STATE for a constant that is gone; TD_ERR_IO.
+ */
 TD_API TdStatus td_save_onnx_at (TdVar *const *outs, size_t n, const char *path,
                                  TdOnnxOpt options, const TdSite *site);
 TD_API TdStatus td_save_onnx (TdVar *const *outs, size_t n, const char *path);

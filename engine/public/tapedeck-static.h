@@ -143,11 +143,12 @@ typedef struct TdStaticSaveOpt
   void (*fixed) (const char *line, void *user); /**< .onnx: hears of each axis that stays as it
                           was, and why: "batch stays 4: get_item at net.c:12 takes some of its
                           rows by number", which the file says in its metadata too */
-  void (*assumed) (const char *line, void *user); /**< .onnx: of a call with a batch of 1:
-                          hears of each number 1 of the code that may be the batch or a number,
-                          and what it was taken for: "1 is a number and not batch in the array
-                          (1, 4) of add at net.c:12", which the file says in its metadata too;
-                          NULL: a line on stderr says how many there are */
+  void (*assumed) (const char *line, void *user); /**< .onnx: hears of each number of the code
+                          that may be the batch or not, and what it was taken for: "1 is a
+                          number and not batch in the array (1, 4) of add at net.c:12", "2 is
+                          batch and 6 is not in reshape at net.c:14", which the file says in its
+                          metadata too; NULL: a line on stderr says how many there are of a
+                          batch of 1 */
   void *user;
   int end_;
 } TdStaticSaveOpt;
@@ -159,7 +160,8 @@ TD_API TdStaticSaveOpt td_static_save_options (void);
  * NAME.h beside it), or the parameters alone (.npz).  What a C program draws at random are the
  * engine's own numbers, those of the traced call first.  *Errors*: TD_ERR_IO; TD_ERR_STATE
  * before the first call; TD_ERR_ARG for another opset, and naming the operations that the
- * format does not have, with their lines, and no file is written. */
+ * format does not have, and numbers that the host drew (td_walker_alias_sample), which would be
+ * those of one call for ever, with their lines, and no file is written. */
 TD_API TdStatus td_static_save_at (TdStatic *s, const char *path, TdStaticSaveOpt options,
                                    const TdSite *site);
 TD_API TdStatus td_static_save (TdStatic *s, const char *path);

@@ -110,6 +110,8 @@ typedef struct TdConstant
 {
   TdBuffer *buffer; /**< held */
   const TdSite *site;
+  bool drawn; /**< from numbers of the random stream, by code that is no step: another call has
+                 others */
 } TdConstant;
 
 /** What the call returns. */

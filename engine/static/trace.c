@@ -335,7 +335,7 @@ trace_array (TdTracer *tracer, TdVar *v, const TdTraceArray *how)
       s->constants = td__xrealloc (s->constants, (s->n_constants + 1) * sizeof *s->constants);
       s->constants[s->n_constants]
           = (TdConstant){ td__buffer_ref (v->buffer),
-                          v->site != NULL ? v->site : td__engine.site };
+                          v->site != NULL ? v->site : td__engine.site, how->drawn };
       node = td__trace_new_node (t, TD_VALUE_CONSTANT, s->n_constants++, v->node, v->buffer);
       know (t, node, v->node->id, v->buffer->id);
       return;

@@ -1,5 +1,6 @@
-/* Random programs that ran with a batch of 1, as ONNX files: with a batch of 3 a file computes
- * what the program does, or has said which number it took for what.
+/* Random programs that ran with a batch of 1, or of a size that their other sizes have too, as
+ * ONNX files: with another batch a file computes what the program does, or has said which
+ * number it took for what.
  *
  * A program is made of steps that a fixed stream of numbers chooses; shapes are kept as
  * multiples of the batch, so that the same program is run with either.  Its arguments: how many
@@ -15,7 +16,6 @@
 
 enum
 {
-  ROWS = 3,
   MOST_DIMS = 4,
   MOST_STEPS = 5
 };
@@ -30,8 +30,10 @@ typedef struct
 typedef struct
 {
   uint64_t random;
-  int64_t n; /* the batch */
+  int64_t n;   /* the batch */
+  bool is_one; /* that of the file is 1 */
   TdVar *x, *v, *param;
+  TdVar *other;             /* a second input, of x's shape; NULL until a step uses it */
   Size size[MOST_DIMS + 1]; /* of v */
   int ndim;
 } Program;
@@ -94,7 +96,8 @@ take (Program *p, TdVar *v, const Size *sizes, int ndim)
 static void
 map (Program *p)
 {
-  const unsigned kind = draw (p, 6);
+  const unsigned drawn = draw (p, 6);
+  const unsigned kind = !p->is_one && (drawn == 2 || drawn == 3) ? 4 : drawn; /* not seen */
   const double n = (double)p->n;
 
   p->v = kind == 0   ? td_tanh (p->v)
@@ -203,6 +206,93 @@ reshape (Program *p)
       shape = TD_SHAPE (1, -1);
     }
   take (p, td_reshape (p->v, shape), sizes, n);
+}
+
+/* All elements in another shape, by any divisors of their number, with the batch anywhere. */
+static void
+deal (Program *p)
+{
+  const int n = 2 + (int)draw (p, 2), by_batch = (int)draw (p, (unsigned)n),
+            open = (int)draw (p, 3 * (unsigned)n);
+  Size sizes[MOST_DIMS];
+  int64_t rest = 1;
+  int n_batches = 0;
+  TdShape shape;
+
+  for (int d = 0; d < p->ndim; d++)
+    {
+      rest *= p->size[d].k;
+      n_batches += p->size[d].by_batch;
+    }
+  if (n_batches > 1)
+    return;
+  for (int d = 0; d < n; d++)
+    {
+      int64_t k = d < n - 1 ? 1 + draw (p, 6) : rest;
+
+      while (rest % k != 0)
+        k--;
+      sizes[d] = (Size){ k, n_batches == 1 && d == by_batch };
+      rest /= k;
+    }
+  shape = shape_of (p, sizes, n);
+  if (open < n && (n_batches == 0 || open == by_batch || sizes[by_batch].k == 1))
+    shape.dim[open]
+        = -1; /* a -1 that is a number beside "5 times the batch" is taken to follow */
+  take (p, td_reshape (p->v, shape), sizes, n);
+}
+
+static void
+sum_down (Program *p)
+{
+  Size sizes[MOST_DIMS + 1];
+
+  for (int d = 0; d < p->ndim; d++)
+    sizes[d] = draw (p, 3) == 0 ? (Size){ 1, false } : p->size[d];
+  take (p, td_sum_to (p->v, shape_of (p, sizes, p->ndim)), sizes, p->ndim);
+}
+
+static void
+largest (Program *p)
+{
+  const int axis = (int)draw (p, (unsigned)p->ndim);
+  Size sizes[MOST_DIMS + 1];
+  int n = 0;
+
+  if (p->ndim < 2)
+    return;
+  for (int d = 0; d < p->ndim; d++)
+    if (d != axis)
+      sizes[n++] = p->size[d];
+  take (p, td_cast (td_argmin (p->v, axis), TD_F32), sizes, n);
+}
+
+/* The second input: beside all, its first row, its rows by number. */
+static void
+with_other (Program *p)
+{
+  static const Size sizes[] = { { 1, true }, { 6, false } };
+  const unsigned kind = draw (p, 4);
+  TdVar *both[2], *a;
+
+  if (p->ndim != 2 || p->size[0].k != 1 || !p->size[0].by_batch || p->size[1].k != 6
+      || p->size[1].by_batch)
+    return;
+  if (p->other == NULL)
+    p->other = array (p, sizes, 2, 5, false);
+  a = td_get_item (p->other, (TdSlice[]){ TD_RANGE (0, 1) }, 1);
+  both[0] = p->v;
+  both[1] = kind == 1 ? a : p->other;
+  if (kind == 0)
+    p->v = td_add (p->v, a);
+  else if (kind == 3)
+    p->v = td_mul (p->v, p->other);
+  else
+    take (p, td_concat (both, 2, 0),
+          kind == 1 ? (Size[]){ { 0, false }, sizes[1] } : (Size[]){ { 2, true }, sizes[1] },
+          2);
+  if (kind == 1) /* batch + 1, which no Size is */
+    take (p, td_sum_axes (p->v, (int[]){ 0 }, 1, false), sizes + 1, 1);
 }
 
 static void
@@ -321,25 +411,30 @@ gradient (Program *p)
 }
 
 static TdVar *
-run (unsigned seed, int64_t n, TdVar **x)
+run (unsigned seed, int64_t n, bool is_one, TdVar **in, int *n_in)
 {
   static void (*const steps[]) (Program * p)
-      = { map,     map,  with_array, with_array, with_array, reduce,  reshape,
-          reshape, turn, repeat,     beside,     pick,       product, loss };
+      = { map,  map,      with_array, with_array, with_array, reduce,  reshape, reshape,
+          turn, repeat,   deal,       beside,     pick,       product, loss,    with_other,
+          deal, sum_down, turn,       deal,       with_other, largest };
   static const Size inputs[][3] = { { { 1, true }, { 4, false } },
                                     { { 1, true }, { 1, false } },
+                                    { { 1, true }, { 6, false } },
                                     { { 1, true }, { 2, false }, { 3, false } },
-                                    { { 1, true }, { 1, false }, { 5, false } } };
-  Program p = { .random = seed * 977u + 5, .n = n };
-  const unsigned input = draw (&p, 4);
+                                    { { 1, true }, { 1, false }, { 5, false } },
+                                    { { 1, true }, { 6, false }, { 2, false } } };
+  Program p = { .random = seed * 977u + 5, .n = n, .is_one = is_one };
+  const unsigned input = draw (&p, 6);
   const int n_steps = 1 + (int)draw (&p, MOST_STEPS);
 
-  take (&p, NULL, inputs[input], input < 2 ? 2 : 3);
-  p.v = p.x = *x = array (&p, p.size, p.ndim, 1, false);
+  take (&p, NULL, inputs[input], input < 3 ? 2 : 3);
+  p.v = p.x = in[0] = array (&p, p.size, p.ndim, 1, false);
   for (int i = 0; i < n_steps && p.ndim > 0; i++)
     steps[draw (&p, sizeof steps / sizeof *steps)](&p);
   if (draw (&p, 6) == 0)
     gradient (&p);
+  in[1] = p.other;
+  *n_in = 1 + (p.other != NULL);
   return p.v;
 }
 
@@ -364,11 +459,14 @@ static const char script[]
       "    m = onnx.load (path)\n"
       "    said = {e.key: e.value for e in m.metadata_props}\n"
       "    s = onnxruntime.InferenceSession (path, o, providers=['CPUExecutionProvider'])\n"
-      "    dim = m.graph.input[0].type.tensor_type.shape.dim[0]\n"
+      "    ins = list (m.graph.input)\n"
+      "    dims = [i.type.tensor_type.shape.dim[0] for i in ins]\n"
       "    for k in (0, 1):\n"
-      "        x = numpy.load ('%s.%d.in0.npy' % (path, k))\n"
-      "        if dim.dim_param == '' and x.shape[0] != dim.dim_value:\n"
-      "            assert 'fixed' in said\n"
+      "        x = {i.name: numpy.load ('%s.%d.in%d.npy' % (path, k, j)) for j, i in enumerate "
+      "(ins)}\n"
+      "        if any (d.dim_param == '' and x[i.name].shape[0] != d.dim_value for d, i in zip "
+      "(dims, ins)):\n"
+      "            assert 'fixed' in said, path\n"
       "            continue\n"
       "        want = numpy.load ('%s.%d.out0.npy' % (path, k)) if glob.glob ('%s.%d.out0.npy' "
       "% (path, k)) else None\n"
@@ -376,7 +474,7 @@ static const char script[]
       "            continue\n"
       "        why = ''\n"
       "        try:\n"
-      "            got, = s.run (None, {m.graph.input[0].name: x})\n"
+      "            got, = s.run (None, x)\n"
       "            same = got.shape == want.shape and numpy.allclose (got, want, 1e-4, 1e-4)\n"
       "            if not same: why = '%s, expected %s' % (got.shape, want.shape)\n"
       "        except Exception as e:\n"
@@ -398,37 +496,43 @@ static const char script[]
 static void
 save_program (unsigned seed)
 {
+  static const int64_t saved_with[] = { 1, 2, 3, 6 }, others[] = { 3, 5, 4, 4 };
+  const unsigned b = seed % 4;
   char name[40];
 
   snprintf (name, sizeof name, "p%u.onnx", seed);
   TD_USING (keep_graph, 1)
     TD_SCOPE ("one")
       {
-        TdVar *x, *y = run (seed, 1, &x);
-        const bool saved
-            = td_error () == NULL
-              && td_save_onnx (&y, 1, td_test_tmp (name), .in = &x, .n_in = 1, .assumed = hear)
-                     == TD_OK;
+        TdVar *x[2], *y;
+        int n_in;
+        bool saved;
 
+        y = run (seed, saved_with[b], b == 0, x, &n_in);
+        saved = td_error () == NULL
+                && td_save_onnx (&y, 1, td_test_tmp (name), .in = x, .n_in = n_in,
+                                 .assumed = hear)
+                       == TD_OK;
         if (saved)
-          keep_case (name, 0, &x, 1, &y, 1);
+          keep_case (name, 0, x, n_in, &y, 1);
         td_error_clear ();
         if (saved)
           {
-            y = run (seed, ROWS, &x);
+            y = run (seed, others[b], b == 0, x, &n_in);
             if (td_error () == NULL)
-              keep_case (name, 1, &x, 1, &y, 1);
+              keep_case (name, 1, x, n_in, &y, 1);
             else
               {
                 td_error_clear ();
-                keep_case (name, 1, &x, 1, NULL, 0);
+                keep_case (name, 1, x, n_in, NULL, 0);
               }
           }
       }
 }
 
 static void
-out__of_random_programs_with_a_batch_of_one_computes_the_same_or_has_said_so (void **state)
+out__of_random_programs_with_a_batch_like_other_sizes_computes_the_same_or_has_said_so (
+    void **state)
 {
   const char *python = td_test_python ("onnxruntime");
   TdTestChild child;
@@ -449,7 +553,8 @@ int
 main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
-    engine_test (out__of_random_programs_with_a_batch_of_one_computes_the_same_or_has_said_so),
+    engine_test (
+        out__of_random_programs_with_a_batch_like_other_sizes_computes_the_same_or_has_said_so),
   };
 
   if (argc > 1)

@@ -79,6 +79,13 @@ td__tensor_for (TdCopyWhy why, TdDtype dtype, const TdShape *shape, const void *
 }
 
 TdVar *
+td__tensor_drawn (TdDtype dtype, const TdShape *shape, const void *host, const TdSite *site)
+{
+  return traced (fill_from (new_input (dtype, shape, site), host, TD_COPY_NEW, site),
+                 (TdTraceArray){ .origin = TD_ARRAY_UPLOAD, .drawn = true });
+}
+
+TdVar *
 td_tensor_at (TdDtype dtype, TdShape shape, const void *host, const TdSite *site)
 {
   return td__tensor_for (TD_COPY_NEW, dtype, &shape, host, site);

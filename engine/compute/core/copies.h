@@ -67,5 +67,9 @@ TdStatus td__layout_upload (const TdNode *n, const TdBuffer *b, const void *host
 /** td_tensor and td_write with a reason of the caller's. */
 TdVar *td__tensor_for (TdCopyWhy why, TdDtype dtype, const TdShape *shape, const void *host,
                        const TdSite *site);
+/** td_tensor_at of numbers that the host made from random numbers of the engine's: in a static
+ * function's schedule they are those of one call. */
+TdVar *td__tensor_drawn (TdDtype dtype, const TdShape *shape, const void *host,
+                         const TdSite *site);
 TdStatus td__write_for (TdCopyWhy why, TdVar *v, const void *host, size_t bytes,
                         const TdSite *site);

@@ -38,6 +38,8 @@ typedef struct TdTraceArray
   double a, b;
   int random_kind;
   TdRngKey key;
+  bool drawn; /**< of values from the program's memory: they come from the engine's random
+                 numbers */
 } TdTraceArray;
 
 /** Code to run at every replay, with the values of v (NULL: none). */

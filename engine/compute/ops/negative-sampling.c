@@ -2,6 +2,7 @@
  * their frequency.
  *
  * SPDX-License-Identifier: MIT */
+#include "core/copies.h"
 #include "losses.h"
 
 #include <math.h>
@@ -136,7 +137,7 @@ td_walker_alias_sample_at (const TdWalkerAlias *w, TdShape shape, const TdSite *
           numbers[i] = place - (double)column < w->threshold[column] ? (int32_t)column
                                                                      : w->other[column];
         }
-      v = td_to_device (td_tensor_at (TD_I32, shape, numbers, site), device);
+      v = td_to_device (td__tensor_drawn (TD_I32, &shape, numbers, site), device);
     }
   free (u);
   free (numbers);
@@ -158,10 +159,12 @@ static TdVar *
 signs (TdVar *like, int64_t k, const TdSite *site)
 {
   TdVar *places = td_to_device (td_arange (TD_F64, 0, (double)(k + 1), 1), td_device (like));
-  TdVar *number = td_reshape (td_cast (places, td_dtype (like)), TD_SHAPE (1, k + 1));
+  TdVar *number
+      = td_reshape_at (td_cast_at (places, td_dtype (like), site), TD_SHAPE (1, k + 1), site);
 
   return td_rsub_scalar_at (
-      td_mul_scalar_at (td__equal (number, td__number_like (number, 0)), 2, site), 1, site);
+      td_mul_scalar_at (td_equal_at (number, td__number_like (number, 0), site), 2, site), 1,
+      site);
 }
 
 /* Sum over k of log (1 + e^(s w_k x)): s is -1 for the word and 1 for the samples; words -1 are
@@ -173,6 +176,7 @@ td_negative_sampling_at (TdVar *x, TdVar *t, TdVar *W, TdVar *samples, TdNegativ
 {
   static const char *const names[] = { "x", "t", "W", "samples" };
   const TdSoftplusOpt plain = { TD_SOFTPLUS_DEFAULTS };
+  const TdEmbedOpt any = { TD_EMBED_DEFAULTS };
   const int reduce = td__choice (reductions, o.reduce);
   TdVar *in[] = { x, t, W, samples }, *words[2], *rows, *counts, *wx, *loss;
   TdShape s[4];
@@ -196,7 +200,7 @@ td_negative_sampling_at (TdVar *x, TdVar *t, TdVar *W, TdVar *samples, TdNegativ
   words[0]
       = td_reshape_at (td_maximum_at (t, td__number_like (t, 0), site), TD_SHAPE (n, 1), site);
   words[1] = td_cast_at (samples, TD_I32, site);
-  rows = td_embed_id (td_concat_at (words, 2, 1, site), W);
+  rows = td_embed_id_at (td_concat_at (words, 2, 1, site), W, any, site);
   wx = td_reshape_at (
       td_batch_matmul_at (rows, td_expand_dims_at (x, 2, site), false, false, site),
       TD_SHAPE (n, k + 1), site);

@@ -554,7 +554,8 @@ end_lines (TdExport *lines, const char *key, TdMessage *tail)
   free (lines->bytes);
 }
 
-/* "batch stays 4: get_item at x.c:12 takes some of its rows by number". */
+/* "batch stays 4: get_item at x.c:12 takes some of its rows by number"; "axis 0 of y stays 4:
+ * ..." where that of another input is open. */
 static void
 say_fixed (const TdOnnx *o, const TdOnnxOpt *options, TdMessage *tail)
 {
@@ -570,24 +571,36 @@ say_fixed (const TdOnnx *o, const TdOnnxOpt *options, TdMessage *tail)
                   symbol->why);
         add_line (&lines, line, options->fixed, options->user);
       }
+  for (uint32_t i = 0; i < o->s->n_arguments; i++)
+    {
+      const char *why = td__onnx_sizes_stays (&o->sizes, i);
+
+      if (why == NULL)
+        continue;
+      snprintf (line, sizeof line, "axis 0 of %.100s stays %lld: %.300s",
+                o->value[o->s->externals[i].node], (long long)o->sizes.symbols[0].v[0], why);
+      add_line (&lines, line, options->fixed, options->user);
+    }
   end_lines (&lines, "fixed", tail);
 }
 
-/* What was taken for granted; where nobody listens it is said once. */
+/* What was taken for granted; where nobody listens it is said once of a size of 1, as most
+ * sizes of 1 are in more than one place. */
 static void
 say_assumed (const TdOnnx *o, const TdOnnxOpt *options, const char *path, TdMessage *tail)
 {
   TdExportLacks assumed = { 0, NULL, 0 };
   TdExport lines = { NULL, 0, 0 };
+  uint32_t n_ones;
 
-  td__onnx_sizes_assumed (&o->sizes, &assumed);
+  n_ones = td__onnx_sizes_assumed (&o->sizes, &assumed);
   for (uint32_t i = 0; i < assumed.n_lines; i++)
     add_line (&lines, assumed.lines[i], options->assumed, options->user);
-  if (assumed.n_lines > 0 && options->assumed == NULL)
+  if (n_ones > 0 && options->assumed == NULL)
     fprintf (stderr,
              "tapedeck: %s: it ran with a size of 1, and %u thing%s may be another with others "
              "(tapedeck info): %s\n",
-             path, assumed.n_lines, assumed.n_lines > 1 ? "s" : "", assumed.lines[0]);
+             path, n_ones, n_ones > 1 ? "s" : "", assumed.lines[0]);
   end_lines (&lines, "assumed", tail);
   td__export_lacks_free (&assumed);
 }

@@ -308,6 +308,26 @@ save_npz (const TdSchedule *s, const char *path, const TdSite *site)
   return status;
 }
 
+/* A file that computes would give the numbers of one call for ever. */
+static TdStatus
+refuse_drawn (const TdSchedule *s, const char *who, const TdStaticSaveOpt *options,
+              const TdSite *site)
+{
+  TdExportLacks lacks = { 0, NULL, 0 };
+
+  for (uint32_t n = 0; n < s->n_nodes; n++)
+    {
+      const TdValue *value = td__node_value (s, n);
+
+      if (value->kind == TD_VALUE_CONSTANT && s->constants[value->index].drawn
+          && td__export_is_used (s, n))
+        td__export_lack (&lacks, &(TdStep){ .site = s->constants[value->index].site },
+                         "random numbers that the host draws (td_walker_alias_sample)");
+    }
+  return td__export_lacks_end (&lacks, "td_static_save", who, ": give them as an argument",
+                               options->lack, options->user, site);
+}
+
 /* Why a function that was called has no schedule, or "". */
 static const char *
 why_none (const TdStatic *function)
@@ -376,6 +396,13 @@ td_static_save_at (TdStatic *function, const char *path, TdStaticSaveOpt options
                          : "a name that ends in .dot, .onnx, .npz or .c expected");
   if (strcmp (ending, ".npz") == 0)
     return save_npz (entry->schedule, path, site);
+  if (strcmp (ending, ".c") == 0 || strcmp (ending, ".onnx") == 0)
+    {
+      status = refuse_drawn (entry->schedule, ending[1] == 'c' ? "a C program" : "ONNX",
+                             &options, site);
+      if (status != TD_OK)
+        return status;
+    }
   if (strcmp (ending, ".dot") == 0)
     status = td__export_dot (function, entry->schedule, &out.main);
   else if (strcmp (ending, ".onnx") == 0)

@@ -126,7 +126,8 @@ is_shape_ambiguous (const Assumed *a, const TdStep *step)
       n_open += written->dim[d] == -1;
       follows = follows || (written->dim[d] == 1 && a->z->of[node][d].mask != 0);
     }
-  return (symbols_of (a, from) & a->ones) != 0 && (n_open > 0 ? n > 0 : n != 1 || !follows);
+  return (symbols_of (a, from) & a->ones) != 0
+         && (n_open > 0 ? n > 0 : n != 1 || !follows || written->ndim > 1);
 }
 
 /* A size of the result that no operand has in its place, or that is no longer the symbol. */
@@ -150,6 +151,14 @@ is_once (const Assumed *a, const TdStep *step)
   return false;
 }
 
+/* A sum to a size that follows and was 1: it changed nothing, and may be the sum of all rows.
+ */
+static bool
+is_kept_one (const Assumed *a, const TdStep *step)
+{
+  return (symbols_of (a, td__step_out (a->z->s, step, 0)) & a->ones) != 0;
+}
+
 /* One by the batch; or the gradient of a mean of squares, two by it, of what has no axis of the
  * batch's. */
 static bool
@@ -171,6 +180,7 @@ static const struct
   { "reshape", is_shape_ambiguous, "a size is taken for" },
   { "broadcast_to", is_written_one, "1 is a number and not" },
   { "sum_to", is_written_one, "1 is a number and not" },
+  { "sum_to", is_kept_one, "1 is taken for" },
   { "tile", is_once, "1 is how often and not" },
   { "repeat", is_once, "1 is how often and not" },
   { "repeat_grad", is_once, "1 is how often and not" },
@@ -234,10 +244,95 @@ say_alignment (Assumed *a, const TdStep *step)
     }
 }
 
-void
+/* A symbol that was more than 1, in a reshape: the size that is taken for it may be a number
+ * where another is left open, and one that is a multiple of it may be the one that follows.
+ * What the code left open itself is not doubted. */
+static void
+say_reshape (const Assumed *a, const TdStep *step, int symbol, int axis)
+{
+  const TdOnnxSymbol *of = &a->z->symbols[symbol];
+  const TdShape *written = step->attrs, /* all that reshape has */
+      *y = shape_of (a, td__step_out (a->z->s, step, 0));
+  char text[260] = "";
+
+  for (int d = 0; d < written->ndim && written->dim[axis] != -1 && text[0] == '\0'; d++)
+    if (d != axis && written->dim[d] == -1)
+      snprintf (text, sizeof text, "%lld is %s%.70s and not a number in reshape",
+                (long long)y->dim[axis], y->dim[axis] == of->v[0] ? "" : "a multiple of ",
+                of->name);
+    else if (d != axis && written->dim[d] > of->v[0] && written->dim[d] % of->v[0] == 0)
+      snprintf (text, sizeof text, "%lld is %s%.70s and %lld is not in reshape",
+                (long long)y->dim[axis], y->dim[axis] == of->v[0] ? "" : "a multiple of ",
+                of->name, (long long)written->dim[d]);
+  if (text[0] != '\0')
+    td__export_lack (a->lines, step, text);
+}
+
+/* An array that the code brought, which has a symbol's size and cannot follow. */
+static void
+say_rows (const Assumed *a, uint32_t node)
+{
+  const TdShape *shape = shape_of (a, node);
+  const TdStep *reader = reader_of (a, node);
+  char array[120], text[260];
+
+  td_shape_text (shape, array, sizeof array);
+  for (int k = 0; k < a->z->n_symbols; k++)
+    for (int d = 0; d < shape->ndim; d++)
+      if (a->z->symbols[k].why[0] == '\0' && a->z->symbols[k].v[0] > 1
+          && shape->dim[d] == a->z->symbols[k].v[0] && a->z->of[node][d].mask == 0)
+        {
+          snprintf (text, sizeof text,
+                    "%lld is a number and not %.60s in the array %.80s of %.60s",
+                    (long long)shape->dim[d], a->z->symbols[k].name, array,
+                    reader != NULL && reader->cls != NULL ? reader->cls->name : "an output");
+          td__export_lack (a->lines, reader != NULL ? reader : &(TdStep){ .site = NULL }, text);
+          return;
+        }
+}
+
+static void
+reshapes (const Assumed *a)
+{
+  for (uint32_t i = 0; i < a->z->s->forward.n; i++)
+    {
+      const TdStep *step = &a->z->s->forward.steps[i];
+      uint32_t node;
+
+      if (step->kind != TD_STEP_OP || strcmp (step->cls->name, "reshape") != 0)
+        continue;
+      node = td__step_out (a->z->s, step, 0);
+      for (int k = 0; k < a->z->n_symbols; k++)
+        for (int d = 0; d < shape_of (a, node)->ndim && a->z->symbols[k].v[0] > 1; d++)
+          if (a->z->of[node][d].mask >> k & 1)
+            say_reshape (a, step, k, d);
+    }
+}
+
+/* What was taken where a size was 1. */
+static void
+ones (Assumed *a)
+{
+  arrays (a);
+  for (uint32_t i = 0; i < a->z->s->forward.n; i++)
+    {
+      const TdStep *step = &a->z->s->forward.steps[i];
+
+      if (step->kind == TD_STEP_OP)
+        {
+          say_operation (a, step);
+          say_alignment (a, step);
+        }
+      else if (step->kind == TD_STEP_FILL)
+        say_array (a, td__step_out (a->z->s, step, 0), false);
+    }
+}
+
+uint32_t
 td__onnx_sizes_assumed (const TdOnnxSizes *z, TdExportLacks *lines)
 {
   Assumed a = { .z = z, .lines = lines };
+  uint32_t n_ones;
   size_t n = 0;
 
   for (int i = 0; i < z->n_symbols; i++)
@@ -248,19 +343,12 @@ td__onnx_sizes_assumed (const TdOnnxSizes *z, TdExportLacks *lines)
           n += (size_t)snprintf (a.names + n, sizeof a.names - n, "%s%s", n > 0 ? " or " : "",
                                  z->symbols[i].name);
       }
-  if (a.ones == 0)
-    return;
-  arrays (&a);
-  for (uint32_t i = 0; i < z->s->forward.n; i++)
-    {
-      const TdStep *step = &z->s->forward.steps[i];
-
-      if (step->kind == TD_STEP_OP)
-        {
-          say_operation (&a, step);
-          say_alignment (&a, step);
-        }
-      else if (step->kind == TD_STEP_FILL)
-        say_array (&a, td__step_out (z->s, step, 0), false);
-    }
+  if (a.ones != 0)
+    ones (&a);
+  n_ones = lines->n_lines;
+  for (uint32_t node = 0; node < z->s->n_nodes; node++)
+    if (is_brought (&a, node) && td__export_is_used (z->s, node))
+      say_rows (&a, node);
+  reshapes (&a);
+  return n_ones;
 }

@@ -109,6 +109,17 @@ find_argument (const TdOnnxSizes *z, const char *const *named, const char *text,
   return z->s->n_arguments;
 }
 
+/* Is it a name, and no number or formula, which sizes of the file are as well? */
+static bool
+is_name (const char *text)
+{
+  if (isdigit ((unsigned char)*text))
+    return false;
+  while (isalnum ((unsigned char)*text) || *text == '_')
+    text++;
+  return *text == '\0';
+}
+
 /* "x:0=batch": one axis; *at goes behind it.  NULL, or what is wrong. */
 static const char *
 read_axis (TdOnnxSizes *z, const char *const *named, const char **at)
@@ -132,6 +143,8 @@ read_axis (TdOnnxSizes *z, const char *const *named, const char **at)
     return "the argument has no such axis";
   memcpy (name, end + 1, length);
   name[length] = '\0';
+  if (!is_name (name))
+    return "a name has letters, digits and _, and no digit first";
   *at = end + 1 + length;
   return add_axis (z, argument, (int)axis, name);
 }
@@ -175,9 +188,28 @@ td__onnx_sizes_begin (TdOnnxSizes *z, const TdSchedule *s, const char *axes,
   return TD_OK;
 }
 
+const char *
+td__onnx_sizes_stays (const TdOnnxSizes *z, uint32_t argument)
+{
+  const uint32_t node = z->s->externals[argument].node;
+
+  if (!z->opens_arguments || z->n_symbols == 0 || z->symbols[0].why[0] != '\0'
+      || node >= z->s->n_nodes || z->s->nodes[node].shape.ndim == 0
+      || z->s->nodes[node].shape.dim[0] != z->symbols[0].v[0] || z->of[node][0].mask != 0)
+    return NULL;
+  for (uint32_t i = 0; i < argument; i++)
+    if (z->s->externals[i].node == node)
+      return NULL;
+  for (uint32_t i = 0; i < z->n_stays; i++)
+    if (z->stays[i].node == node && z->stays[i].axis == 0)
+      return z->stays[i].why;
+  return "what computes with it has that size";
+}
+
 void
 td__onnx_sizes_free (TdOnnxSizes *z)
 {
+  free (z->stays);
   free (z->of);
   free (z->depends);
   free (z->is_uniform);

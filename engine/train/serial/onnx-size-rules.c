@@ -470,9 +470,10 @@ left_open (const TdStep *step)
   return -1;
 }
 
-/* Can nothing else be meant than that this axis of y follows?  It is where the symbol was and
- * as large, or no other axis of those that share its elements could hold it.  What the code
- * left open, as -1, follows before any number that it wrote. */
+/* Can nothing else be meant than that this axis of y follows?  No other size that the code
+ * wrote is the symbol's; and it is where the symbol was and as large, or no other axis of those
+ * that share its elements could hold it.  What the code left open, as -1, follows before any
+ * number that it wrote. */
 static bool
 is_only_one (const TdStep *step, const TdShape *x, const TdShape *y, int d, int64_t at,
              int64_t size, int axis)
@@ -481,6 +482,9 @@ is_only_one (const TdStep *step, const TdShape *x, const TdShape *y, int d, int6
   const int open = left_open (step);
   int first, end;
 
+  for (int e = 0; e < y->ndim; e++)
+    if (e != axis && size > 1 && y->dim[e] == size)
+      return false;
   if (exact && axis == d)
     return true;
   group_of (x, y, d, &first, &end);
@@ -494,7 +498,7 @@ is_only_one (const TdStep *step, const TdShape *x, const TdShape *y, int d, int6
   return true;
 }
 
-bool
+const char *
 td__onnx_size_reshape (TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
 {
   const uint32_t from = td__step_in (z->s, step, 0), node = td__step_out (z->s, step, 0);
@@ -521,7 +525,10 @@ td__onnx_size_reshape (TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
             if (axis < 0 || !is_only_one (step, x, y, d, at, v[0], axis))
               {
                 *mask |= size->mask;
-                return false;
+                return axis < 0
+                           ? "has the size that there was as a number"
+                           : "has its size in more than one place, by it or by chance: run "
+                             "it with another";
               }
             for (int j = 0; j < TD_ONNX_SAMPLES; j++)
               to[axis].v[j] = to[axis].v[j] / v[0] * v[j];
@@ -539,8 +546,8 @@ td__onnx_size_reshape (TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
     for (int j = 0; j < TD_ONNX_SAMPLES; j++)
       all[j] = to[d].v[j] > 0 && all[j] % to[d].v[j] == 0 ? all[j] / to[d].v[j] : -1;
   if (all[0] == 1 && all[1] == 1 && all[2] == 1)
-    return true;
+    return NULL;
   for (int d = 0; d < x->ndim; d++)
     *mask |= z->of[from][d].mask;
-  return false;
+  return "has the size that there was as a number";
 }

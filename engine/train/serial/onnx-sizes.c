@@ -15,6 +15,8 @@ enum
   UNSET = 1 << 7, /* the dtype of an output of which infer has said nothing */
   MOST_TRIED = 4  /* open sizes of one operation that are decided together */
 };
+static const char cuts[] = "cuts it into a number of parts";
+static const char one_size[] = "is possible with the size that there was alone";
 
 TdOnnxSize
 td__onnx_size (int64_t n)
@@ -58,21 +60,43 @@ td__onnx_size_text (const TdOnnxSizes *z, const TdOnnxSize *s, char *text, size_
   return text;
 }
 
-void
-td__onnx_sizes_fix (TdOnnxSizes *z, uint64_t mask, const TdStep *step, const char *what)
+/* "get_item at net.c:12 takes some of its rows by number"; of what a link is made of, whose
+ * line is the link's call, also in which: "embed_id at net.c:12 in net/bi ...".  step NULL:
+ * what. */
+static void
+say_why (char *why, size_t size, const TdStep *step, const char *what)
 {
   TdExportLacks line = { 0, NULL, 0 };
+  const char *path = step != NULL && step->path != NULL ? step->path->text : "";
 
   if (step != NULL)
     td__export_lack (&line, step, NULL);
-  for (int i = 0; i < z->n_symbols; i++)
-    if ((mask >> i & 1) != 0 && z->symbols[i].why[0] == '\0')
-      snprintf (z->symbols[i].why, sizeof z->symbols[i].why, "%s%s%s",
-                step != NULL ? line.lines[0] : "", step != NULL ? " " : "", what);
+  snprintf (why, size, "%.160s%s%.60s%s%.100s", step != NULL ? line.lines[0] : "",
+            path[0] != '\0' ? " in " : "", path, step != NULL ? " " : "", what);
   td__export_lacks_free (&line);
 }
 
+void
+td__onnx_sizes_fix (TdOnnxSizes *z, uint64_t mask, const TdStep *step, const char *what)
+{
+  char why[sizeof z->symbols->why];
+
+  say_why (why, sizeof why, step, what);
+  for (int i = 0; i < z->n_symbols; i++)
+    if ((mask >> i & 1) != 0 && z->symbols[i].why[0] == '\0')
+      memcpy (z->symbols[i].why, why, sizeof why);
+}
+
 /* --- open sizes --- */
+
+static bool
+is_argument (const TdSchedule *s, uint32_t node)
+{
+  for (uint32_t i = 0; i < s->n_arguments; i++)
+    if (s->externals[i].node == node)
+      return true;
+  return false;
+}
 
 static const TdOnnxDecision *
 decision_of (const TdOnnxSizes *z, uint32_t node, int axis)
@@ -98,6 +122,23 @@ could_follow (const TdOnnxSizes *z, int64_t n, int symbol)
   const int64_t was = z->symbols[symbol].v[0];
 
   return z->symbols[symbol].why[0] == '\0' && (was > 1 ? n > 0 && n % was == 0 : n == was);
+}
+
+/* An open size is a number, by an operation; of an argument it is kept why. */
+static void
+decide_number (TdOnnxSizes *z, int k, const TdStep *step, const char *what)
+{
+  const uint32_t node = z->open[k].node;
+  const int axis = z->open[k].axis;
+  struct TdOnnxStay *stay;
+
+  decide (z, (TdOnnxDecision){ .node = node, .axis = axis, .symbol = TD_ONNX_NUMBER });
+  if (!is_argument (z->s, node))
+    return;
+  z->stays = td__xrealloc (z->stays, (z->n_stays + 1) * sizeof *z->stays);
+  stay = &z->stays[z->n_stays++];
+  *stay = (struct TdOnnxStay){ .node = node, .axis = axis };
+  say_why (stay->why, sizeof stay->why, step, what);
 }
 
 static TdOnnxSize
@@ -259,6 +300,7 @@ typedef struct
   int open;
   int choices[2 + MOST_TRIED + TD_ONNX_SYMBOLS]; /* KEEP, TIE + the place of another, ... */
   int n, chosen;
+  bool is_inner; /* of an argument, and not its first axis */
 } Trial;
 enum
 {
@@ -268,7 +310,8 @@ enum
   TIE = AS_SYMBOL + TD_ONNX_SYMBOLS,
   COST_TIE = 1,
   COST_FIRST = 2, /* of the more likely of number and symbol */
-  COST_LAST = 5
+  COST_LAST = 5,
+  COST_INNER = 2 * COST_LAST + 1 /* an axis of an argument behind its first as a symbol */
 };
 
 static int64_t
@@ -297,9 +340,7 @@ value_as (const TdOnnxSizes *z, int bit, const Trial *trials, int n, int j)
 static bool
 substitute (const TdOnnxSizes *z, TdOnnxSize *size, const Trial *trials, int n)
 {
-  if (size->mask >> TD_ONNX_SYMBOLS == 0)
-    return true;
-  for (int j = 1; j < TD_ONNX_SAMPLES; j++)
+  for (int j = 1; j < TD_ONNX_SAMPLES && size->known; j++)
     {
       int64_t by = 1;
 
@@ -321,19 +362,18 @@ is_accepted (const TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_D
   memcpy (with, in, step->n_in * sizeof *with);
   for (uint32_t i = 0; i < step->n_in && fits; i++)
     for (int d = 0; d < z->s->nodes[td__step_in (z->s, step, i)].shape.ndim; d++)
-      fits = fits && substitute (z, &with[i][d], trials, n);
+      if (with[i][d].mask >> TD_ONNX_SYMBOLS != 0)
+        fits = fits && substitute (z, &with[i][d], trials, n);
   fits = fits && infers_both (z, step, with, out);
   free (with);
   return fits;
 }
 
-static bool
-is_argument (const TdSchedule *s, uint32_t node)
+static Trial
+trial_of (const TdOnnxSizes *z, int k)
 {
-  for (uint32_t i = 0; i < s->n_arguments; i++)
-    if (s->externals[i].node == node)
-      return true;
-  return false;
+  return (Trial){ .open = k,
+                  .is_inner = z->open[k].axis > 0 && is_argument (z->s, z->open[k].node) };
 }
 
 /* In which order it is tried; what comes late is less likely to be meant. */
@@ -342,9 +382,7 @@ list_choices (const TdOnnxSizes *z, Trial *trials, int i)
 {
   Trial *t = &trials[i];
   const int64_t was = z->open[t->open].v[0];
-  const bool numbers_first
-      = z->numbers_first
-        || (z->open[t->open].axis > 0 && is_argument (z->s, z->open[t->open].node));
+  const bool numbers_first = z->numbers_first || t->is_inner;
 
   t->choices[t->n++] = KEEP;
   for (int k = 0; k < i; k++)
@@ -364,29 +402,33 @@ static int
 choose (Trial *t, int at)
 {
   t->chosen = t->choices[at];
-  return t->chosen == KEEP  ? 0
-         : t->chosen >= TIE ? COST_TIE
-         : at == t->n - 1   ? COST_LAST
-                            : COST_FIRST;
+  return t->chosen == KEEP                       ? 0
+         : t->chosen >= TIE                      ? COST_TIE
+         : t->chosen >= AS_SYMBOL && t->is_inner ? COST_INNER
+         : at == t->n - 1                        ? COST_LAST
+                                                 : COST_FIRST;
 }
 
 static void
-take_choice (TdOnnxSizes *z, const Trial *trials, int i)
+take_choice (TdOnnxSizes *z, const TdStep *step, const Trial *trials, int i)
 {
   const Trial *t = &trials[i];
-  TdOnnxDecision d = { .node = z->open[t->open].node,
-                       .axis = z->open[t->open].axis,
-                       .symbol = TD_ONNX_NUMBER };
+  TdOnnxDecision d = { .node = z->open[t->open].node, .axis = z->open[t->open].axis };
 
   if (t->chosen == KEEP)
     return;
+  if (t->chosen == AS_NUMBER)
+    {
+      decide_number (z, t->open, step, one_size);
+      return;
+    }
   if (t->chosen >= TIE)
     {
       d.symbol = TD_ONNX_TIED;
       d.tied = z->open[trials[t->chosen - TIE].open].node;
       d.tied_axis = z->open[trials[t->chosen - TIE].open].axis;
     }
-  else if (t->chosen >= AS_SYMBOL)
+  else
     d.symbol = t->chosen - AS_SYMBOL;
   decide (z, d);
 }
@@ -402,11 +444,11 @@ resolve (TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS], TdSh
   for (int k = 0; k < z->n_open && n < MOST_TRIED; k++)
     if (mask >> (TD_ONNX_SYMBOLS + k) & 1)
       {
-        trials[n].open = k;
+        trials[n] = trial_of (z, k);
         list_choices (z, trials, n);
         n_ways *= trials[n++].n;
       }
-  for (int cost = 1; cost <= n * COST_LAST; cost++)
+  for (int cost = 1; cost <= n * COST_INNER; cost++)
     for (int way = 1; way < n_ways; way++)
       {
         int costs = 0;
@@ -416,7 +458,67 @@ resolve (TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS], TdSh
         if (costs != cost || !is_accepted (z, step, in, trials, n, out))
           continue;
         for (int i = 0; i < n; i++)
-          take_choice (z, trials, i);
+          take_choice (z, step, trials, i);
+        return true;
+      }
+  return false;
+}
+
+/* Does an operation accept its sizes with the symbols of `numbers` as they were, and each open
+ * size as the symbol that is as large, or a number? */
+static bool
+accepts_numbers (TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS],
+                 unsigned numbers, Trial *trials, int n, TdShape *out)
+{
+  TdOnnxSize (*with)[TD_MAX_DIMS] = td__xmalloc ((step->n_in + 1) * sizeof *with);
+  TdOnnxSymbol kept[TD_ONNX_SYMBOLS];
+  bool fits = true;
+
+  memcpy (kept, z->symbols, sizeof kept);
+  memcpy (with, in, step->n_in * sizeof *with);
+  for (int i = 0; i < z->n_symbols; i++)
+    if (numbers >> i & 1)
+      z->symbols[i].v[1] = z->symbols[i].v[2] = z->symbols[i].v[0];
+  for (int t = 0; t < n; t++)
+    {
+      trials[t].chosen = AS_NUMBER;
+      for (int i = 0; i < z->n_symbols && trials[t].chosen == AS_NUMBER && !trials[t].is_inner;
+           i++)
+        if ((numbers >> i & 1) == 0 && z->symbols[i].why[0] == '\0'
+            && z->symbols[i].v[0] == z->open[trials[t].open].v[0])
+          trials[t].chosen = AS_SYMBOL + i;
+    }
+  for (uint32_t k = 0; k < step->n_in && fits; k++)
+    for (int d = 0; d < z->s->nodes[td__step_in (z->s, step, k)].shape.ndim && fits; d++)
+      if (with[k][d].mask != 0)
+        fits = substitute (z, &with[k][d], trials, n);
+  fits = fits && infers_both (z, step, with, out);
+  memcpy (z->symbols, kept, sizeof kept);
+  free (with);
+  return fits;
+}
+
+/* Where nothing helps, or there are too many open sizes to try them all: as few symbols as are
+ * needed stay what they were.  False: all have to. */
+static bool
+resolve_alike (TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS], TdShape *out)
+{
+  const uint64_t mask = mask_of (z, step, in);
+  Trial trials[sizeof z->open / sizeof *z->open] = { 0 };
+  int n = 0;
+
+  for (int k = 0; k < z->n_open; k++)
+    if (mask >> (TD_ONNX_SYMBOLS + k) & 1)
+      trials[n++] = trial_of (z, k);
+  for (int many = 0; many <= z->n_symbols; many++)
+    for (unsigned numbers = 0; numbers < 1u << z->n_symbols; numbers++)
+      {
+        if (__builtin_popcount (numbers) != many || (n == 0 && (numbers & mask) == 0)
+            || !accepts_numbers (z, step, in, numbers, trials, n, out))
+          continue;
+        for (int t = 0; t < n; t++)
+          take_choice (z, step, trials, t);
+        td__onnx_sizes_fix (z, numbers & mask, step, one_size);
         return true;
       }
   return false;
@@ -495,13 +597,11 @@ open_all (TdOnnxSizes *z, uint32_t node)
 /* What is open, and not what it seemed to be, makes no difference once it is a number.  False:
  * nothing of the mask is open. */
 static bool
-close_open (TdOnnxSizes *z, uint64_t mask)
+close_open (TdOnnxSizes *z, uint64_t mask, const TdStep *step, const char *what)
 {
   for (int k = 0; k < z->n_open; k++)
     if (mask >> (TD_ONNX_SYMBOLS + k) & 1)
-      decide (z, (TdOnnxDecision){ .node = z->open[k].node,
-                                   .axis = z->open[k].axis,
-                                   .symbol = TD_ONNX_NUMBER });
+      decide_number (z, k, step, what);
   return mask >> TD_ONNX_SYMBOLS != 0;
 }
 
@@ -520,7 +620,7 @@ close_steps (TdOnnxSizes *z, const TdStep *step, uint64_t mask)
                          .node = z->open[k].node, .axis = z->open[k].axis, .symbol = i });
           return true;
         }
-  return close_open (z, mask);
+  return close_open (z, mask, step, cuts);
 }
 
 /* False: something was decided, and all is to be looked at again. */
@@ -561,14 +661,12 @@ operation (TdOnnxSizes *z, const TdStep *step, bool *ready)
   else if (td__onnx_size_is_cut (z, step))
     {
       if (!td__onnx_size_cut (z, step, &refused) && !(again = close_steps (z, step, refused)))
-        what = "cuts it into a number of parts";
+        what = cuts;
     }
   else if (td_op_class_find (step->cls->name) != step->cls)
     what = "is the program's own";
   else if (strcmp (step->cls->name, "reshape") == 0)
-    what = td__onnx_size_reshape (z, step, &refused)
-               ? NULL
-               : "has the size that there was as a number";
+    what = td__onnx_size_reshape (z, step, &refused);
   else if (strcmp (step->cls->name, "get_item_grad") == 0
            || strcmp (step->cls->name, "get_item_arrays_grad") == 0)
     what = td__onnx_size_put_back (z, step, &refused)
@@ -576,15 +674,16 @@ operation (TdOnnxSizes *z, const TdStep *step, bool *ready)
                : "has the size that there was as a number";
   else if (infers_both (z, step, in, out))
     take_results (z, step, in, mask, out);
-  else if (resolve (z, step, in, out) || close_open (z, mask))
+  else if (resolve (z, step, in, out) || resolve_alike (z, step, in, out)
+           || close_open (z, mask, step, one_size))
     again = true;
   else
-    what = "is possible with the size that there was alone";
+    what = one_size;
   if (what != NULL)
     {
       refused = refused != 0 ? refused : mask;
-      td__onnx_sizes_fix (z, refused, step, what);
-      close_open (z, refused);
+      if (!close_open (z, refused, step, what)) /* as numbers they may be no obstacle */
+        td__onnx_sizes_fix (z, refused, step, what);
       again = true;
     }
   free (in);
@@ -674,7 +773,7 @@ look (TdOnnxSizes *z)
 void
 td__onnx_sizes_find (TdOnnxSizes *z)
 {
-  z->n_decided = 0;
+  z->n_decided = z->n_stays = 0;
   while (!look (z))
     ;
 }

@@ -74,6 +74,13 @@ typedef struct TdOnnxSizes
     int64_t v[TD_ONNX_SAMPLES];
   } open[64 - TD_ONNX_SYMBOLS];
   int n_open;
+  struct TdOnnxStay
+  {
+    uint32_t node;
+    int axis;
+    char why[300];
+  } * stays; /**< axes of arguments that were taken for numbers */
+  uint32_t n_stays;
   bool opens_arguments; /**< sizes of arguments that are no symbols may be those of symbols */
   struct TdOnnxMore
   {
@@ -98,6 +105,9 @@ void td__onnx_sizes_find (TdOnnxSizes *sizes);
  * that.  */
 void td__onnx_sizes_fix (TdOnnxSizes *sizes, uint64_t mask, const TdStep *step,
                          const char *what);
+/** Why axis 0 of an argument, which is as large as the first symbol was, stays what it was
+ * while that symbol is open; NULL: it does not. */
+const char *td__onnx_sizes_stays (const TdOnnxSizes *sizes, uint32_t argument);
 /** A number as a size. */
 TdOnnxSize td__onnx_size (int64_t n);
 /** Are they the same for all that symbols may stand for? */
@@ -108,8 +118,10 @@ const char *td__onnx_size_text (const TdOnnxSizes *sizes, const TdOnnxSize *s, c
 void td__onnx_sizes_free (TdOnnxSizes *sizes);
 /** Where a symbol that is open was 1: each number 1 of the code that was taken for that size,
  * or not, and may be the other: "1 is a number and not batch in the array (1, 4) of add at
- * net.c:12".  *Owner*: lines, td__export_lacks_free.  (onnx-assumed.c) */
-void td__onnx_sizes_assumed (const TdOnnxSizes *sizes, struct TdExportLacks *lines);
+ * net.c:12"; and what the sizes of a reshape were taken for, where the code could mean others
+ * too: "3 is batch and 6 is not in reshape at net.c:14".  Returns how many of the lines are
+ * of a 1; they come first.  *Owner*: lines, td__export_lacks_free.  (onnx-assumed.c) */
+uint32_t td__onnx_sizes_assumed (const TdOnnxSizes *sizes, struct TdExportLacks *lines);
 
 /* onnx-size-rules.c: what infer does not know */
 /** What of a step cannot follow the symbols of its operands, and those symbols' bits in *mask;
@@ -120,9 +132,9 @@ const char *td__onnx_size_refuses (const TdOnnxSizes *sizes, const TdStep *step,
  * out?
  */
 bool td__onnx_size_accepts (const TdStep *step, int j, TdOnnxSize (*in)[TD_MAX_DIMS]);
-/** Sizes of reshape's result, from its attribute.  False: a symbol has no place in it; *mask.
- */
-bool td__onnx_size_reshape (TdOnnxSizes *sizes, const TdStep *step, uint64_t *mask);
+/** Sizes of reshape's result, from its attribute.  What is wrong: a symbol has no place in it,
+ * or may have more than one; *mask.  NULL: nothing. */
+const char *td__onnx_size_reshape (TdOnnxSizes *sizes, const TdStep *step, uint64_t *mask);
 /** Sizes of the result of get_item's gradient, by arrays too, whose shape is an attribute.
  * False: a symbol has no place in it, or may be a number in it; *mask. */
 bool td__onnx_size_put_back (TdOnnxSizes *sizes, const TdStep *step, uint64_t *mask);
