@@ -66,6 +66,28 @@ COMPOSED (gaussian_kl,
           td_gaussian_kl_divergence (spread (TD_SHAPE (2, 3)), spread (TD_SHAPE (2, 3))))
 COMPOSED (bernoulli_nll, td_bernoulli_nll (spread (TD_SHAPE (2, 3)), spread (TD_SHAPE (2, 3))))
 COMPOSED (gumbel_softmax, td_gumbel_softmax (spread (TD_SHAPE (2, 3))))
+COMPOSED (linear_interpolate,
+          td_linear_interpolate (spread (TD_SHAPE (2, 3)), spread (TD_SHAPE (2, 3)),
+                                 spread (TD_SHAPE (2, 3))))
+COMPOSED (soft_cross_entropy,
+          td_softmax_cross_entropy (spread (TD_SHAPE (3, 3)), ids (3), .reduce = "no"))
+COMPOSED (stack,
+          td_stack (((TdVar *[]){ spread (TD_SHAPE (2, 3)), spread (TD_SHAPE (2, 3)) }), 2, 1))
+COMPOSED (group_normalization,
+          td_group_normalization (spread (TD_SHAPE (2, 4, 3)), 2, spread (TD_SHAPE (4)),
+                                  spread (TD_SHAPE (4))))
+COMPOSED (normalize, td_normalize (spread (TD_SHAPE (2, 3)), 1e-5, ((const int[]){ 1 }), 1))
+COMPOSED (squared_error, td_squared_error (spread (TD_SHAPE (2, 3)), spread (TD_SHAPE (2, 3))))
+COMPOSED (sqrt_sum_square, td_sqrt_sum_square (spread (TD_SHAPE (2, 3))))
+COMPOSED (mean_absolute_error,
+          td_mean_absolute_error (spread (TD_SHAPE (2, 3)), spread (TD_SHAPE (2, 3))))
+COMPOSED (bias, td_bias (spread (TD_SHAPE (2, 3)), spread (TD_SHAPE (3))))
+COMPOSED (scale, td_scale (spread (TD_SHAPE (2, 3)), spread (TD_SHAPE (3))))
+COMPOSED (f1_score, td_f1_score (spread (TD_SHAPE (3, 3)), ids (3), .ignore_label = -1))
+COMPOSED (bilinear, td_bilinear (spread (TD_SHAPE (2, 3)), spread (TD_SHAPE (2, 4)),
+                                 spread (TD_SHAPE (3, 4, 5)), NULL, NULL, NULL))
+COMPOSED (swish, td_swish (spread (TD_SHAPE (2, 3)), spread (TD_SHAPE (3))))
+COMPOSED (tile, td_tile (spread (TD_SHAPE (2, 3)), ((const int[]){ 2, 1 }), 2))
 
 static const Composed composed[] = {
   { "causal_mask", causal_mask },
@@ -84,6 +106,20 @@ static const Composed composed[] = {
   { "gaussian_kl_divergence", gaussian_kl },
   { "bernoulli_nll", bernoulli_nll },
   { "gumbel_softmax", gumbel_softmax },
+  { "linear_interpolate", linear_interpolate },
+  { "soft_cross_entropy", soft_cross_entropy },
+  { "stack", stack },
+  { "group_normalization", group_normalization },
+  { "normalize", normalize },
+  { "squared_error", squared_error },
+  { "sqrt_sum_square", sqrt_sum_square },
+  { "mean_absolute_error", mean_absolute_error },
+  { "bias", bias },
+  { "scale", scale },
+  { "f1_score", f1_score },
+  { "bilinear", bilinear },
+  { "swish", swish },
+  { "tile", tile },
 };
 
 /* Operations without a place that lead to a node. */

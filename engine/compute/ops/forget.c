@@ -6,7 +6,7 @@
  *
  * *Source*: chainer.functions.forget; Chen et al., 2016.
  * SPDX-License-Identifier: MIT */
-#include "ops.h"
+#include "compose.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -210,7 +210,7 @@ td_forget_at (TdForgetFn fn, void *user, TdVar *const *xs, int n, TdVar **ys, in
               const TdSite *site)
 {
   TdEngine *e = &td__engine;
-  const TdSite *outer = e->site;
+  const TdSite *outer;
   TdScope *scope;
   Attrs attrs;
   TdVar **results;
@@ -236,8 +236,7 @@ td_forget_at (TdForgetFn fn, void *user, TdVar *const *xs, int n, TdVar **ys, in
   attrs.user = user;
   attrs.results = results;
   attrs.train = e->config.train;
-  if (site != NULL)
-    e->site = site;
+  outer = td__at (site);
   scope = td_scope_open_at ("forget", e->site);
   TD_NO_BACKPROP
     fn (user, xs, n, results, m);
@@ -251,7 +250,7 @@ td_forget_at (TdForgetFn fn, void *user, TdVar *const *xs, int n, TdVar **ys, in
   for (int i = 0; i < m; i++)
     td_scope_yield (ys[i]);
   td_scope_close (scope);
-  e->site = outer;
+  td__at_end (outer);
   free (results);
   return status;
 }

@@ -9,6 +9,7 @@
  * *Source*: chainer.functions.n_step_lstm, n_step_gru, n_step_rnn.
  * SPDX-License-Identifier: MIT */
 #include "n-step.h"
+#include "compose.h"
 #include "host-memory.h"
 
 #include <stdio.h>
@@ -331,8 +332,7 @@ td__n_step_composed (Run *r, const char *why, TdVar **hy, TdVar **cy, TdVar **ys
 static TdStatus
 compute (Run *r, TdVar **hy, TdVar **cy, TdVar **ys)
 {
-  TdEngine *e = &td__engine;
-  const TdSite *outer = e->site;
+  const TdSite *outer;
   bool offered = false;
   TdStatus status = TD_OK;
   const char *why;
@@ -340,12 +340,11 @@ compute (Run *r, TdVar **hy, TdVar **cy, TdVar **ys)
   r->ends = td__xcalloc ((size_t)r->n_xs, sizeof *r->ends);
   for (int t = 0; t < r->n_xs; t++)
     r->ends[t] = rows_at (r, t) + (t > 0 ? r->ends[t - 1] : 0);
-  if (r->site != NULL)
-    e->site = r->site;
+  outer = td__at (r->site);
   why = td__n_step_fused (r, hy, cy, ys, &status, &offered);
   if (why != NULL)
     status = td__n_step_composed (r, offered ? why : NULL, hy, cy, ys);
-  e->site = outer;
+  td__at_end (outer);
   free (r->ends);
   return status;
 }
