@@ -490,32 +490,6 @@ tensor__npy_holds_shape_and_bytes (void **state)
   close_lenet (&f);
 }
 
-/* A message has as many lines as its words need, at whatever width, and none is cut. */
-static void
-panel__breaks_a_message_into_lines (void **state)
-{
-  static const char text[] = "Gradients are known by where an optimizer takes them, or not";
-
-  for (double width = 120; width <= 900; width *= 2)
-    {
-      TdScene *scene
-          = td_panel_message (&(TdPanelView){ .width = width, .height = 180 }, "No", text);
-      g_autofree char *dump = td_scene_dump (scene);
-      g_auto (GStrv) words = g_strsplit (text, " ", -1);
-      guint n_lines = 0;
-
-      for (const char *at = dump; (at = strstr (at, "text ")); at++)
-        n_lines++;
-      n_lines--; /* the title */
-      assert_true (width < 400 ? n_lines > 1 : n_lines == 1);
-      for (guint i = 0; words[i]; i++)
-        assert_contains (dump, words[i]);
-      assert_true (n_lines == 1 || !strstr (dump, text));
-      td_scene_unref (scene);
-    }
-  (void)state;
-}
-
 static void
 tensor__says_what_kind_of_number_it_shows (void **state)
 {
@@ -801,7 +775,6 @@ main (void)
     td_test (curve__folded_is_bounded_and_keeps_every_extreme),
     td_test (deck__strips_turn_x_into_iterations_and_events),
     td_test (tensor__npy_holds_shape_and_bytes),
-    td_test (panel__breaks_a_message_into_lines),
     td_test (tensor__says_what_kind_of_number_it_shows),
     td_test (tensor__decodes_every_dtype),
     td_test (graph__shows_every_operation_and_dims_what_has_not_run),
