@@ -412,7 +412,7 @@ run_large (Rig *rig, int n_events)
 static void
 budget__has_the_first_iteration_whole_in_any_case (void **state)
 {
-  const int n_events = 30000, n_more = 2000;
+  const int n_events = 30000, n_more = 10000;
 
   (void)state;
   for (int limited = 0; limited < 2; limited++)

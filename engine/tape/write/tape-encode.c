@@ -340,10 +340,10 @@ td_tape_writer_iteration (TdTapeWriter *w, const TdTapeIteration *it)
     }
   w->must = !w->has_first && !(it->flags & TD_TAPE_ITERATION_OUTSIDE);
   w->has_first = w->has_first || w->must; /* and is not thinned later, either: it is kept */
-  keep
-      = w->must
-        || (keep
-            && w->kind_bytes[TD_TAPE_SEGMENT_KEPT] + w->scratch.n <= td__tape_share (w, 1) / 2);
+  keep = w->must
+         || (keep
+             && w->kind_bytes[TD_TAPE_SEGMENT_KEPT] - w->must_kept + w->scratch.n
+                    <= td__tape_share (w, 1) / 2);
   if (keep)
     {
       flags |= TD_TAPE_ITERATION_KEPT;

@@ -85,9 +85,8 @@ own_allowance (const TdTapeWriter *w)
   return budget != 0 && budget < now ? budget : now;
 }
 
-/* The same, of what others leave. */
-static uint64_t
-limited_allowance (const TdTapeWriter *w)
+uint64_t
+td__tape_allowance (const TdTapeWriter *w)
 {
   const uint64_t values = w->kind_bytes[TD_TAPE_SEGMENT_VALUES], own = own_allowance (w);
   const uint64_t most = w->limit_bytes > values ? w->limit_bytes - values : 1;
@@ -95,18 +94,10 @@ limited_allowance (const TdTapeWriter *w)
   return w->limit_bytes != 0 && (own == 0 || own > most) ? most : own;
 }
 
-uint64_t
-td__tape_allowance (const TdTapeWriter *w)
-{
-  const uint64_t bytes = limited_allowance (w);
-
-  return bytes != 0 ? bytes + w->must_bytes : 0;
-}
-
 bool
 td__tape_is_limited (const TdTapeWriter *w)
 {
-  return limited_allowance (w) != own_allowance (w);
+  return td__tape_allowance (w) != own_allowance (w);
 }
 
 uint64_t
@@ -269,8 +260,9 @@ may_grow (const TdTapeWriter *w, unsigned kind, uint64_t capacity)
     return false;
   if (kind == TD_TAPE_SEGMENT_VALUES)
     return values + capacity <= w->header.values_bytes
-           && (budget == 0 || w->state.end + capacity <= budget + w->header.values_bytes);
-  return budget == 0 || td__tape_own_bytes (w) + capacity <= budget;
+           && (budget == 0
+               || w->state.end + capacity <= budget + w->must_bytes + w->header.values_bytes);
+  return budget == 0 || td__tape_own_bytes (w) + capacity <= budget + w->must_bytes;
 }
 
 /* Has a kind that recycles its own segments all that it may have? */
@@ -398,6 +390,7 @@ find_space (TdTapeWriter *w, unsigned kind, uint64_t capacity)
   if (slot != NULL || !w->must || w->failed)
     return slot;
   w->must_bytes += capacity;
+  w->must_kept += kind == TD_TAPE_SEGMENT_KEPT ? capacity : 0;
   return grow (w, capacity);
 }
 

@@ -371,7 +371,7 @@ report_thinning (TdTapeWriter *w)
         td__tape_is_limited (w)
             ? "all runs have together what their budget allows: from here on older iterations "
               "become summaries"
-        : td__tape_allowance (w) == w->header.budget_bytes + w->must_bytes
+        : td__tape_allowance (w) == w->header.budget_bytes
             ? "the tape has all that its budget allows: from here on older iterations become "
               "summaries"
             : "the program is faster than anybody looks: from here on older iterations become "

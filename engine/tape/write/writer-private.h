@@ -93,6 +93,7 @@ struct TdTapeWriter
   uint64_t start_bytes;   /* what it is at first */
   uint64_t limit_bytes;   /* beyond which the file does not grow; 0: there is none */
   uint64_t must_bytes;    /* beyond all of these, of what had to be stored: see find_space */
+  uint64_t must_kept;     /* of these, of the first iteration */
   bool must;              /* the frame at hand has to */
   uint64_t now_ns;        /* the end of the newest iteration */
   uint64_t largest_frame; /* so far, tensors apart */
