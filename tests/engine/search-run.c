@@ -202,6 +202,7 @@ serialize_count (void *self, TdSerializer *s)
   td_serialize_int (s, "count", &c->count);
   td_serialize_int (s, "effects", &c->r->n_effects);
   td_serialize_int (s, "own", &c->r->watched.own);
+  td_serialize_var (s, "captured", c->r->captured); /* as above */
 }
 
 static TdExtension *
