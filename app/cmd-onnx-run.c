@@ -96,7 +96,6 @@ find (Given *list, int n, const char *name)
   return NULL;
 }
 
-/* A name on the command line that is none of the model's. */
 /* Is it an open size of an input, which a file that was given has set? */
 static bool
 is_set_by_file (const Run *r, const Given *given)
@@ -111,6 +110,7 @@ is_set_by_file (const Run *r, const Given *given)
   return false;
 }
 
+/* A name on the command line that is none of the model's. */
 static bool
 all_used (const Run *r, const Given *list, int n, const char *what)
 {

@@ -5,7 +5,6 @@
 
 #include "compute/core/copies.h"
 
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +31,9 @@ void
 td__recorder_stats_of (const TdNode *n, const TdBuffer *b, uint64_t id, TdTapeStats *to)
 {
   TdShape shape = n->shape;
-  const uint64_t size = (uint64_t)td_shape_size (&shape),
-                 sample = size > TD_TAPE_STATS_SAMPLE ? TD_TAPE_STATS_SAMPLED : TD_TAPE_STATS_SAMPLE;
+  const uint64_t size = (uint64_t)td_shape_size (&shape), sample = size > TD_TAPE_STATS_SAMPLE
+                                                                       ? TD_TAPE_STATS_SAMPLED
+                                                                       : TD_TAPE_STATS_SAMPLE;
   TdTensor x = { b->data, &shape, (int64_t)size, (TdDtype)n->dtype };
   TdStats d;
 

@@ -149,6 +149,8 @@ def refused():
     yield "sequences of none", model([node("RNN", "x w u", "y", hidden_size=2)], {"x": np.ones((3, 0, 2), np.float32)}, ["y"],
                                      [("w", np.ones((1, 2, 2), np.float32)), ("u", np.ones((1, 2, 2), np.float32))]), \
         "a sequence and more expected, got a batch of 0"
+    yield "a label that is none", model([node("SoftmaxCrossEntropyLoss", "x t", "y")], {"x": np.ones((2, 3), np.float32)}, ["y"],
+                                         [("t", np.array([0, -1]))]), "got -1"
     yield "between integers", model([node("Resize", "x - s", "y", mode="linear")], {"x": np.ones((1, 1, 2, 2), np.int32)}, ["y"],
                                     [("s", np.array([1, 1, 2, 2], np.float32))]), "floating-point numbers expected"
     yield "scales of blocks", model(

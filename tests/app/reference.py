@@ -53,23 +53,33 @@ def names(folder):
         assert line in text, (line, text)
 
 
+def same_as_floats(folder, data, plain):
+    paths = [os.path.join(folder, name) for name in ("one.npz", "plain.npz")]
+    for path, array in zip(paths, (data, plain)):
+        npz.write(path, [("l/out", array)])
+    output = json.loads(run("diff", *paths, "--by", "layer", "--json").stdout)["layers"][0]["output"]
+    assert output["verdict"] == "same" and output["elements"] == "compared", output
+
+
 def elements(folder):
     """Statistics and elements are those of the file: of all types, packed, and column by column."""
     columns = [1, 4, -2, -5, 3, 6]  # of (2, 3)
     for key, data in (("f4", npz.npy(SIX, (2, 3))), ("f8", npz.npy(SIX, (2, 3), "<f8")),
                       ("i8", npz.npy(SIX, (2, 3), "<i8")), ("i4", npz.npy(SIX, (2, 3), "<i4")),
+                      ("f2", npz.npy(SIX, (2, 3), "<f2")), ("unpadded", npz.npy(SIX, (2, 3), "<f8", padded=False)),
                       ("turned", npz.npy(columns, (2, 3), fortran=True))):
         for pack in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             path = os.path.join(folder, key + ".npz")
             npz.write(path, [("l/out", data)], pack)
-            row = npz.write(os.path.join(folder, "plain.npz"), [("l/out", npz.npy(SIX, (2, 3)))])
-            assert row is None
             text = run("cat", path).stdout  # given where a tape is expected
             assert "mean=1.16666667 l2=9.53939201" in text, text
-            if key == "turned":
-                said = run("diff", path, os.path.join(folder, "plain.npz"), "--by", "layer", "--json").stdout
-                output = json.loads(said)["layers"][0]["output"]
-                assert output["verdict"] == "same" and output["elements"] == "compared", output
+        same_as_floats(folder, data, npz.npy(SIX, (2, 3)))
+
+
+def small_whole(folder):
+    """Bytes and truth values are the numbers that they are."""
+    for descr in ("|u1", "|b1"):
+        same_as_floats(folder, npz.npy([0, 1, 1, 0, 1, 1], (6,), descr), npz.npy([0, 1, 1, 0, 1, 1], (6,)))
 
 
 def left_out(folder):
@@ -114,7 +124,7 @@ def wrong(folder):
 
 def main():
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()
-    claims = (names, elements, left_out, wrong)
+    claims = (names, elements, small_whole, left_out, wrong)
     print("1..%d" % len(claims))
     for i, claim in enumerate(claims, 1):
         with tempfile.TemporaryDirectory() as folder:

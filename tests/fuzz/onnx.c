@@ -113,7 +113,9 @@ run_bundle (const uint8_t *data, size_t n, int rounds)
 {
   for (size_t at = 0, length; at < n; at += length)
     {
-      length = n - at >= 4 ? data[at] | data[at + 1] << 8 | (size_t)data[at + 2] << 16 : 0;
+      length = n - at >= 4 ? data[at] | data[at + 1] << 8 | data[at + 2] << 16
+                                 | (size_t)data[at + 3] << 24
+                           : 0;
       at += 4;
       if (length == 0 || at > n || length > n - at)
         {

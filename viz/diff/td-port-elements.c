@@ -59,6 +59,18 @@ find_axes (Elements *e)
       }
 }
 
+/* Does the tape's record have as many elements as its axes promise? */
+static gboolean
+is_whole (const Elements *e)
+{
+  guint64 n = 1;
+
+  for (guint d = 0; d < e->record.ndim; d++)
+    if (e->record.dims[d] < 0 || !g_uint64_checked_mul (&n, n, (guint64)e->record.dims[d]))
+      return FALSE;
+  return n == (guint64)e->n;
+}
+
 static gboolean
 read_elements (TdTapeReader *reader, const TdTapeTensorRef *ref, Elements *e)
 {
@@ -69,6 +81,8 @@ read_elements (TdTapeReader *reader, const TdTapeTensorRef *ref, Elements *e)
   if (size == 0 || (guint64)got != e->record.bytes || e->record.ndim > TD_TAPE_MAX_NDIM)
     return FALSE;
   e->n = got / (gint64)size;
+  if (!is_whole (e))
+    return FALSE;
   find_axes (e);
   e->values = g_try_new (double, e->n + 1);
   for (gint64 i = 0; e->values && i < e->n; i++)

@@ -114,6 +114,8 @@ load (const TapeArrays *t, const TapeArray *array, Loaded *a)
     return "it has not the elements that its shape promises";
   if (a->header.fortran && a->header.ndim > 1 && !turn (a, size))
     return "no memory for it";
+  memmove (a->file, a->file + a->offset, a->n * size); /* a header may have any length */
+  a->offset = 0;
   return NULL;
 }
 

@@ -217,7 +217,7 @@ td__tape_arrays_open (TapeArrays *t, const char *path)
 
   t->zip = td__zip_open (path, &why);
   if (t->zip == NULL)
-    return snprintf (t->error, t->n_error, "%s", why) < 0;
+    return snprintf (t->error, t->n_error, "%s", why), false;
   snprintf (t->error, t->n_error, "no memory");
   t->n_arrays = (uint32_t)t->zip->n_members;
   t->arrays = calloc (t->n_arrays + 1, sizeof *t->arrays);

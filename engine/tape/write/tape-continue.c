@@ -85,7 +85,12 @@ adopt_tape (TdTapeWriter *w, const TdTapeReader *r)
         || !td__tape_adopt_segment (w, r->seen[i].offset, &r->seen[i].head))
       return false;
   if (w->header.budget_bytes != 0 && td__tape_own_bytes (w) > w->header.budget_bytes)
-    w->must_bytes = td__tape_own_bytes (w) - w->header.budget_bytes;
+    {
+      w->must_bytes = td__tape_own_bytes (w) - w->header.budget_bytes;
+      w->must_kept = w->must_bytes; /* as if all of it were the first iteration's */
+      if (w->must_kept > w->kind_bytes[TD_TAPE_SEGMENT_KEPT])
+        w->must_kept = w->kind_bytes[TD_TAPE_SEGMENT_KEPT];
+    }
   adopt_names (w, r);
   adopt_classes (w, r);
   /* Structures and profiles keep their numbers; equal ones are stored again, once. */

@@ -171,7 +171,7 @@ count_bins (const void *data, Load load, uint64_t n, uint64_t seed, TdTapeStats 
 
 void
 td_tape_measure (const void *data, unsigned dtype, uint64_t n, uint64_t seed,
-                  TdTapeStats *stats)
+                 TdTapeStats *stats)
 {
   double block[BLOCK], squares = 0;
   uint64_t finite = 0;

@@ -172,13 +172,14 @@ TD_API void td_tape_writer_iteration (TdTapeWriter *w, const TdTapeIteration *it
  * keys that are 0 are made from path, site, occurrence and phase. */
 TD_API void td_tape_writer_whole (TdTapeWriter *w, TdTapeIteration *it);
 
-#define TD_TAPE_STATS_SAMPLED 4096 /* so many of such an array: bins to 1.6 % of the whole */
-#define TD_TAPE_STATS_SAMPLE                                                                   \
-  65536 /* above this many elements the histogram is from a sample */
+/* Of an array of more elements than this the histogram is from a sample ... */
+#define TD_TAPE_STATS_SAMPLE 65536
+/* ... of so many: bins are right to 1.6 % of the whole. */
+#define TD_TAPE_STATS_SAMPLED 4096
 
-/** Compute the statistics of `n` contiguous elements (a TdTapeDtype), all but `var` and `event`:
- * counts and moments are exact, the histogram of large arrays comes from a stride sample with a
- * start chosen by `seed`. */
+/** Compute the statistics of `n` contiguous elements (a TdTapeDtype), all but `var` and
+ * `event`: counts and moments are exact, the histogram of large arrays comes from a stride
+ * sample with a start chosen by `seed`. */
 TD_API void td_tape_measure (const void *data, unsigned dtype, uint64_t n, uint64_t seed,
                              TdTapeStats *stats);
 

@@ -3,7 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include "run.h"
 
+#include "host-memory.h"
+
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- Gather and its kin --- */
@@ -213,20 +216,32 @@ place_of_element (TdOnnxRun *r, const TdOnnxHost *index, int64_t k)
   return place;
 }
 
+/* Numbers that a computation made: few enough, on a device that keeps them. */
+static bool
+may_be_read (TdOnnxRun *r, int i)
+{
+  TdVar *v = td__run_var (r, i);
+
+  return td_device (v) != td_device_get ("null")
+         && td_size (v) <= TD_ONNX_HOST_MOST / (int64_t)sizeof (int64_t);
+}
+
 /* Which updates count: of several for one place the last, as in onnxruntime (the standard
  * leaves it open).  NULL where each has a place of its own, or after a failure. */
 static TdVar *
 last_of_each (TdOnnxRun *r, TdShape shape, PlaceOf *place_of, int n)
 {
-  const TdOnnxHost *index = td__run_numbers (r, 1);
+  const TdOnnxHost *index = td__run_known (r, 1);
   bool twice = false;
   TdOnnxHost *counts;
   char *seen;
 
+  if (index == NULL && may_be_read (r, 1))
+    index = td__run_numbers (r, 1);
   if (index == NULL || index->i == NULL)
     return NULL;
   counts = td__host_new (&r->arena, TD_BOOL, &shape);
-  seen = td__onnx_alloc (&r->arena, (size_t)n_places (r, n) + 1, 1);
+  seen = td__xcalloc ((size_t)n_places (r, n) + 1, 1);
   for (int64_t k = counts != NULL ? counts->n - 1 : -1; k >= 0; k--)
     {
       const int64_t place = place_of (r, index, k);
@@ -236,6 +251,7 @@ last_of_each (TdOnnxRun *r, TdShape shape, PlaceOf *place_of, int n)
       if (place >= 0)
         seen[place] = 1;
     }
+  free (seen);
   return twice ? td__run_upload (r, counts) : NULL;
 }
 
@@ -581,7 +597,9 @@ host_trilu (TdOnnxRun *r)
   return td__host_gather (&r->arena, x, &x->shape, at);
 }
 
-#define SCATTER_LIMITS "as Gather; reductions none and add"
+#define SCATTER_LIMITS                                                                         \
+  "as Gather; reductions none and add; which of computed indices come twice is read by the "   \
+  "host, of 524288 at most"
 #define ONE .least_in = 1, .most_in = 1
 #define TWO .least_in = 2, .most_in = 2
 

@@ -118,7 +118,6 @@ selu (TdOnnxRun *r)
   td__run_out (r, 0, td_selu_ (td__run_var (r, 0), &o));
 }
 
-/* alpha elu (x / alpha). */
 /* The two halves of the definition meet only where alpha is above 0. */
 static const char *
 celu_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
@@ -127,6 +126,7 @@ celu_lacks (const TdOnnxGraph *g, const TdOnnxNode *n)
   return td__onnx_attr_float (n, "alpha", 1) > 0 ? NULL : "alpha of 0 or less";
 }
 
+/* alpha elu (x / alpha). */
 static void
 celu (TdOnnxRun *r)
 {
