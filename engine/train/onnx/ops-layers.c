@@ -697,7 +697,8 @@ cross_entropy (TdOnnxRun *r)
   TdCrossEntropyOpt o = { TD_CROSS_ENTROPY_DEFAULTS };
   TdVar *loss;
 
-  o.ignore_label = (int)td__onnx_attr_int (r->node, "ignore_index", INT32_MIN); /* -1 is wrong */
+  /* Without the attribute no label is passed over, -1 neither. */
+  o.ignore_label = (int)td__onnx_attr_int (r->node, "ignore_index", INT32_MIN);
   o.reduce = reduction[0] == 'm' ? "mean" : "no";
   loss = td_softmax_cross_entropy_ (td__run_var (r, 0), td__run_var (r, 1), &o);
   td__run_out (r, 0, reduction[0] == 's' ? td_sum (loss) : loss);
