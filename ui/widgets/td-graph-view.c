@@ -266,13 +266,26 @@ make_fold (TdGraphView *self)
   return self->peer && self->is_second ? td__graph_view_match_fold (self, fold) : fold;
 }
 
+/* What was replayed is folded otherwise; the keys alone do not say it. */
+static gboolean
+same_replays (TdIteration *a, TdIteration *b)
+{
+  const TdTapeIteration *x = td_iteration_get_tape (a), *y = td_iteration_get_tape (b);
+  for (guint e = 0; e < x->n_events && e < y->n_events; e++)
+    if ((x->events[e].flags ^ y->events[e].flags) & TD_TAPE_EVENT_REPLAYED)
+      return FALSE;
+  return x->n_events == y->n_events;
+}
+
 /* An iteration of the same structure: nothing moves, but sizes, times and what failed are its
  * own. FALSE: it has to be laid out. */
 static gboolean
 keep_places (TdGraphView *self)
 {
   TdVizView *view = td_viz_view_new (self->graph, self->fold, lanes_of (self));
-  gboolean fits = self->layout && td_layout_fits (self->layout, view, self->orientation);
+  gboolean fits = self->layout && td_layout_fits (self->layout, view, self->orientation)
+                  && same_replays (td_viz_graph_get_iteration (self->layout->view->graph),
+                                   self->iteration);
   if (fits)
     {
       TdLayout *layout = td_layout_new_like (self->layout, view);
