@@ -121,11 +121,13 @@ typedef struct TdError
 #endif
 /* Named options: an options struct by value whose defaults the caller's designators override.
  */
-#define TD_OPTIONS_(Type, ...) TD_OPTIONS_N_ (__COUNTER__, Type, __VA_ARGS__)
-#define TD_OPTIONS_N_(n, Type, ...)                                                            \
+#define TD_OPTIONS_(Type, ...) (__extension__(Type){ __VA_ARGS__ })
+/* A call with such options.  The call stands in the block of the options, so that arrays and
+ * structs which are written in place, .axes = (int[]){ 0 }, live until it returns. */
+#define TD_CALL_(...)                                                                          \
   (__extension__({                                                                             \
-    TD_OVERRIDES_BEGIN_ Type TD_CAT (td_options_, n) = { __VA_ARGS__ };                        \
-    TD_OVERRIDES_END_ TD_CAT (td_options_, n);                                                 \
+    TD_OVERRIDES_BEGIN_ __VA_ARGS__;                                                           \
+    TD_OVERRIDES_END_                                                                          \
   }))
 
 #define TD_NARGS_(...) (int)(sizeof ((int64_t[]){ __VA_ARGS__ }) / sizeof (int64_t))

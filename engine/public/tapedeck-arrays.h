@@ -115,9 +115,9 @@ TD_API TdVar *td_resize_images_at (TdVar *x, int64_t height, int64_t width,
 #if !defined(TD_NO_SITES)
 /* clang-format off */
 #define td_resize_images(x, height, ...) td__resize_images_x (x, height, __VA_ARGS__, .end_ = 0)
-#define td__resize_images_x(x, height, width, ...) td_resize_images_at (x, height, width, TD_OPTIONS_ (TdResizeImagesOpt, TD_RESIZE_IMAGES_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__resize_images_x(x, height, width, ...) TD_CALL_ (td_resize_images_at (x, height, width, TD_OPTIONS_ (TdResizeImagesOpt, TD_RESIZE_IMAGES_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_im2col(...) td__im2col_x (__VA_ARGS__, .end_ = 0)
-#define td__im2col_x(x, ...) td_im2col_at (x, TD_OPTIONS_ (TdIm2colOpt, TD_IM2COL_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__im2col_x(x, ...) TD_CALL_ (td_im2col_at (x, TD_OPTIONS_ (TdIm2colOpt, TD_IM2COL_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_broadcast(...) td_broadcast_at (__VA_ARGS__, TD_HERE)
 #define td_swapaxes(...) td_swapaxes_at (__VA_ARGS__, TD_HERE)
 #define td_moveaxis(...) td_moveaxis_at (__VA_ARGS__, TD_HERE)

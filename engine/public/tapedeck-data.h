@@ -223,14 +223,14 @@ TD_API void td_iter_free (TdIter *iter);
 /* clang-format off */
 #if !defined(TD_NO_SITES)
 #define td_serial_iterator_new(...) td__serial_iterator_new_x (__VA_ARGS__, .end_ = 0)
-#define td__serial_iterator_new_x(dataset, ...) td_serial_iterator_new_at (dataset, TD_OPTIONS_ (TdSerialIterOpt, TD_SERIAL_ITER_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__serial_iterator_new_x(dataset, ...) TD_CALL_ (td_serial_iterator_new_at (dataset, TD_OPTIONS_ (TdSerialIterOpt, TD_SERIAL_ITER_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_multithread_iterator_new(...) td__multithread_iterator_new_x (__VA_ARGS__, .end_ = 0)
-#define td__multithread_iterator_new_x(dataset, ...) td_multithread_iterator_new_at (dataset, TD_OPTIONS_ (TdMultithreadIterOpt, TD_MULTITHREAD_ITER_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__multithread_iterator_new_x(dataset, ...) TD_CALL_ (td_multithread_iterator_new_at (dataset, TD_OPTIONS_ (TdMultithreadIterOpt, TD_MULTITHREAD_ITER_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_mnist_open(...) td_mnist_open_at (__VA_ARGS__, TD_HERE)
 #define td_idx_open(...) td_idx_open_at (__VA_ARGS__, TD_HERE)
 #define td_npz_open(...) td_npz_open_at (__VA_ARGS__, TD_HERE)
 #define td_csv_open(...) td__csv_open_x (__VA_ARGS__, .end_ = 0)
-#define td__csv_open_x(path, ...) td_csv_open_at (path, TD_OPTIONS_ (TdCsvOpt, TD_CSV_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__csv_open_x(path, ...) TD_CALL_ (td_csv_open_at (path, TD_OPTIONS_ (TdCsvOpt, TD_CSV_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_text_open(...) td_text_open_at (__VA_ARGS__, TD_HERE)
 #define td_iter_next(...) td_iter_next_at (__VA_ARGS__, TD_HERE)
 #endif

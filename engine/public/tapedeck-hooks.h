@@ -182,8 +182,8 @@ TD_API TdHook *td_weight_standardization_new_at (TdWeightStandardOpt options,
 
 #if !defined(TD_NO_SITES)
 /* clang-format off */
-#define td_spectral_normalization_new(...) td_spectral_normalization_new_at (TD_OPTIONS_ (TdSpectralNormOpt, TD_SPECTRAL_NORM_DEFAULTS, __VA_ARGS__), TD_HERE)
-#define td_weight_standardization_new(...) td_weight_standardization_new_at (TD_OPTIONS_ (TdWeightStandardOpt, TD_WEIGHT_STANDARD_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_spectral_normalization_new(...) TD_CALL_ (td_spectral_normalization_new_at (TD_OPTIONS_ (TdSpectralNormOpt, TD_SPECTRAL_NORM_DEFAULTS, __VA_ARGS__), TD_HERE))
+#define td_weight_standardization_new(...) TD_CALL_ (td_weight_standardization_new_at (TD_OPTIONS_ (TdWeightStandardOpt, TD_WEIGHT_STANDARD_DEFAULTS, __VA_ARGS__), TD_HERE))
 /* clang-format on */
 #endif
 

@@ -99,15 +99,15 @@ TD_API TdStatus td_net_set_layer (TdLink *net, const char *layer);
 #if !defined(TD_NO_SITES)
 /* clang-format off */
 #define td_inception_new(parent, name, in, out1, proj3, out3, proj5, out5, ...) td__inception_new_x (parent, name, in, out1, proj3, out3, proj5, out5, __VA_ARGS__, .end_ = 0)
-#define td__inception_new_x(parent, name, in, out1, proj3, out3, proj5, out5, proj_pool, ...) td_inception_new_at (parent, name, in, out1, proj3, out3, proj5, out5, proj_pool, TD_OPTIONS_ (TdInceptionOpt, TD_INCEPTION_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__inception_new_x(parent, name, in, out1, proj3, out3, proj5, out5, proj_pool, ...) TD_CALL_ (td_inception_new_at (parent, name, in, out1, proj3, out3, proj5, out5, proj_pool, TD_OPTIONS_ (TdInceptionOpt, TD_INCEPTION_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_inception_bn_new(parent, name, in, out1, proj3, out3, proj33, out33, ...) td__inception_bn_new_x (parent, name, in, out1, proj3, out3, proj33, out33, __VA_ARGS__, .end_ = 0)
-#define td__inception_bn_new_x(parent, name, in, out1, proj3, out3, proj33, out33, pooltype, ...) td_inception_bn_new_at (parent, name, in, out1, proj3, out3, proj33, out33, pooltype, TD_OPTIONS_ (TdInceptionBnOpt, TD_INCEPTION_BN_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__inception_bn_new_x(parent, name, in, out1, proj3, out3, proj33, out33, pooltype, ...) TD_CALL_ (td_inception_bn_new_at (parent, name, in, out1, proj3, out3, proj33, out33, pooltype, TD_OPTIONS_ (TdInceptionBnOpt, TD_INCEPTION_BN_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_mlp_convolution_2d_new(parent, name, in, outs, n, ...) td__mlp_convolution_2d_new_x (parent, name, in, outs, n, __VA_ARGS__, .end_ = 0)
-#define td__mlp_convolution_2d_new_x(parent, name, in, outs, n, ksize, ...) td_mlp_convolution_2d_new_at (parent, name, in, outs, n, ksize, TD_OPTIONS_ (TdMlpConv2dOpt, TD_MLP_CONV_2D_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__mlp_convolution_2d_new_x(parent, name, in, outs, n, ksize, ...) TD_CALL_ (td_mlp_convolution_2d_new_at (parent, name, in, outs, n, ksize, TD_OPTIONS_ (TdMlpConv2dOpt, TD_MLP_CONV_2D_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_vgg16_layers_new(parent, ...) td__net_new_x (td_vgg16_layers_new_at, parent, __VA_ARGS__, .end_ = 0)
 #define td_resnet50_layers_new(parent, ...) td__net_new_x (td_resnet50_layers_new_at, parent, __VA_ARGS__, .end_ = 0)
 #define td_googlenet_new(parent, ...) td__net_new_x (td_googlenet_new_at, parent, __VA_ARGS__, .end_ = 0)
-#define td__net_new_x(make, parent, name, ...) make (parent, name, TD_OPTIONS_ (TdNetOpt, TD_NET_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__net_new_x(make, parent, name, ...) TD_CALL_ (make (parent, name, TD_OPTIONS_ (TdNetOpt, TD_NET_DEFAULTS, __VA_ARGS__), TD_HERE))
 /* clang-format on */
 #endif
 

@@ -113,14 +113,14 @@ TD_API TdStatus td_n_step_call_at (TdLink *link, TdVar *hx, TdVar *cx, TdVar *co
 #define td_stateful_gru_new(parent, name, in, ...) td__recurrent_new_x (td_stateful_gru_new_at, TdGruOpt, TD_GRU_DEFAULTS, parent, name, in, __VA_ARGS__, .end_ = 0)
 #define td_gru_new(parent, name, in, ...) td__recurrent_new_x (td_gru_new_at, TdGruOpt, TD_GRU_DEFAULTS, parent, name, in, __VA_ARGS__, .end_ = 0)
 #define td_stateless_gru_new(parent, name, in, ...) td__recurrent_new_x (td_stateless_gru_new_at, TdGruOpt, TD_GRU_DEFAULTS, parent, name, in, __VA_ARGS__, .end_ = 0)
-#define td__recurrent_new_x(make, Opt, defaults, parent, name, in, out, ...) make (parent, name, in, out, TD_OPTIONS_ (Opt, defaults, __VA_ARGS__), TD_HERE)
+#define td__recurrent_new_x(make, Opt, defaults, parent, name, in, out, ...) TD_CALL_ (make (parent, name, in, out, TD_OPTIONS_ (Opt, defaults, __VA_ARGS__), TD_HERE))
 #define td_n_step_lstm_new(parent, name, layers, in, out, ...) td__n_step_new_x (td_n_step_lstm_new_at, parent, name, layers, in, out, __VA_ARGS__, .end_ = 0)
 #define td_n_step_bilstm_new(parent, name, layers, in, out, ...) td__n_step_new_x (td_n_step_bilstm_new_at, parent, name, layers, in, out, __VA_ARGS__, .end_ = 0)
 #define td_n_step_gru_new(parent, name, layers, in, out, ...) td__n_step_new_x (td_n_step_gru_new_at, parent, name, layers, in, out, __VA_ARGS__, .end_ = 0)
 #define td_n_step_bigru_new(parent, name, layers, in, out, ...) td__n_step_new_x (td_n_step_bigru_new_at, parent, name, layers, in, out, __VA_ARGS__, .end_ = 0)
 #define td_n_step_rnn_tanh_new(parent, name, layers, in, out, ...) td__n_step_new_x (td_n_step_rnn_tanh_new_at, parent, name, layers, in, out, __VA_ARGS__, .end_ = 0)
 #define td_n_step_rnn_relu_new(parent, name, layers, in, out, ...) td__n_step_new_x (td_n_step_rnn_relu_new_at, parent, name, layers, in, out, __VA_ARGS__, .end_ = 0)
-#define td__n_step_new_x(make, parent, name, layers, in, out, dropout, ...) make (parent, name, layers, in, out, dropout, TD_OPTIONS_ (TdNStepOpt, TD_N_STEP_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__n_step_new_x(make, parent, name, layers, in, out, dropout, ...) TD_CALL_ (make (parent, name, layers, in, out, dropout, TD_OPTIONS_ (TdNStepOpt, TD_N_STEP_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_n_step_call(...) td_n_step_call_at (__VA_ARGS__, TD_HERE)
 /* clang-format on */
 #endif

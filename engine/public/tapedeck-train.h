@@ -235,13 +235,13 @@ TD_API void td_trainer_free (TdTrainer *trainer);
 /* clang-format off */
 #if !defined(TD_NO_SITES)
 #define td_standard_updater_new(iter, ...) td__standard_updater_new_x (iter, __VA_ARGS__, .end_ = 0)
-#define td__standard_updater_new_x(iter, opt, ...) td_standard_updater_new_ (iter, opt, TD_OPTIONS_ (TdUpdaterOpt, TD_UPDATER_DEFAULTS, __VA_ARGS__))
+#define td__standard_updater_new_x(iter, opt, ...) TD_CALL_ (td_standard_updater_new_ (iter, opt, TD_OPTIONS_ (TdUpdaterOpt, TD_UPDATER_DEFAULTS, __VA_ARGS__)))
 #define td_updater_update(...) td_updater_update_at (__VA_ARGS__, TD_HERE)
-#define td_early_stopping_trigger_new(...) td_early_stopping_trigger_new_ (TD_OPTIONS_ (TdEarlyStoppingOpt, TD_EARLY_STOPPING_DEFAULTS, __VA_ARGS__))
+#define td_early_stopping_trigger_new(...) TD_CALL_ (td_early_stopping_trigger_new_ (TD_OPTIONS_ (TdEarlyStoppingOpt, TD_EARLY_STOPPING_DEFAULTS, __VA_ARGS__)))
 #define td_trainer_new(updater, ...) td__trainer_new_x (updater, __VA_ARGS__, .end_ = 0)
-#define td__trainer_new_x(updater, stop, ...) td_trainer_new_ (updater, stop, TD_OPTIONS_ (TdTrainerOpt, TD_TRAINER_DEFAULTS, __VA_ARGS__))
+#define td__trainer_new_x(updater, stop, ...) TD_CALL_ (td_trainer_new_ (updater, stop, TD_OPTIONS_ (TdTrainerOpt, TD_TRAINER_DEFAULTS, __VA_ARGS__)))
 #define td_trainer_extend(trainer, ...) td__trainer_extend_x (trainer, __VA_ARGS__, .end_ = 0)
-#define td__trainer_extend_x(trainer, extension, ...) td_trainer_extend_ (trainer, extension, TD_OPTIONS_ (TdExtendOpt, TD_EXTEND_DEFAULTS, __VA_ARGS__))
+#define td__trainer_extend_x(trainer, extension, ...) TD_CALL_ (td_trainer_extend_ (trainer, extension, TD_OPTIONS_ (TdExtendOpt, TD_EXTEND_DEFAULTS, __VA_ARGS__)))
 #define td_trainer_run(...) td_trainer_run_at (__VA_ARGS__, TD_HERE)
 #endif
 /* clang-format on */

@@ -10,7 +10,7 @@
 static void
 header__bare_call_gives_the_defaults (void **state)
 {
-  TdAdamOpt o = TD_OPTIONS_ (TdAdamOpt, TD_ADAM_DEFAULTS, .end_ = 0);
+  TdAdamOpt o = TD_CALL_ (TD_OPTIONS_ (TdAdamOpt, TD_ADAM_DEFAULTS, .end_ = 0));
   TdAdamOpt f = td_adam_options ();
 
   (void)state;
@@ -22,13 +22,39 @@ header__bare_call_gives_the_defaults (void **state)
 static void
 header__explicit_false_is_not_unset (void **state)
 {
-  TdSerialIterOpt o = TD_OPTIONS_ (TdSerialIterOpt, TD_SERIAL_ITER_DEFAULTS, .shuffle = false,
-                                   .seed = 0, .end_ = 0);
+  TdSerialIterOpt o = TD_CALL_ (TD_OPTIONS_ (TdSerialIterOpt, TD_SERIAL_ITER_DEFAULTS,
+                                             .shuffle = false, .seed = 0, .end_ = 0));
 
   (void)state;
   assert_false (o.shuffle);
   assert_true (o.repeat);
   assert_int_equal (o.batch_size, 32);
+}
+
+/* Arrays that are written in place live until the call returns, at every level of optimization.
+ */
+static void
+header__arrays_in_options_live_through_the_call (void **state)
+{
+  const float numbers[] = { 1, 2, 3, 5 };
+  float mean[2];
+
+  (void)state;
+  td_init (NULL, NULL);
+  for (int i = 0; i < 4; i++)
+    TD_SCOPE ("literals")
+      {
+        TdVar *x = td_tensor (TD_F32, TD_SHAPE (2, 2), numbers);
+        TdVar *y = td_average (x, .axes = (int[]){ i % 2 }, .n_axes = 1);
+
+        assert_int_equal (td_read (y, mean, sizeof mean), TD_OK);
+        assert_float_equal (mean[0], (i % 2 == 0 ? 2 : 1.5), 0);
+        assert_float_equal (mean[1], (i % 2 == 0 ? 3.5 : 4), 0);
+        y = td_average (td_average (x, .axes = (int[]){ 1 }, .n_axes = 1), .axes = (int[]){ 0 },
+                        .n_axes = 1, .weights = td_tensor (TD_F32, TD_SHAPE (2), numbers));
+        assert_float_equal (td_item (y), (1.5 + 2 * 4) / 3, 1e-6);
+      }
+  assert_int_equal (td_finish (), 0);
 }
 
 static void
@@ -159,6 +185,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (header__bare_call_gives_the_defaults),
     td_test (header__explicit_false_is_not_unset),
+    td_test (header__arrays_in_options_live_through_the_call),
     td_test (header__option_calls_nest),
     td_test (header__parameter_options_may_be_positional),
     td_test (header__window_functions_take_bare_and_named_options),
