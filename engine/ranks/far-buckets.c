@@ -64,8 +64,11 @@ td__far_bucket_open (TdBucket *b, const TdSite *site)
   TdDevice *d = b->far->device;
 
   b->room = b->n_far > 0 ? array_new (b, b->dtype, site) : NULL;
-  if (b->room != NULL)
-    d->ops->zero (d, b->room->buffer->data, b->room->buffer->bytes);
+  if (b->room == NULL
+      || d->ops->zero (d, b->room->buffer->data, b->room->buffer->bytes) == TD_OK)
+    return;
+  td__var_unref (b->room, TD_HOLD_ENGINE);
+  b->room = NULL;
 }
 
 /* --- in and out --- */
@@ -178,18 +181,28 @@ td__far_bucket_send (TdBucket *b, const TdSite *site)
         return status;
     }
   status = teams->sum (d, b->far->team, &sent, &sent);
-  if (status == TD_OK)
-    b->mark = teams->mark (d, b->far->team);
-  return status == TD_OK && b->mark == NULL ? td__error_status () : status;
+  if (status != TD_OK)
+    return status;
+  b->mark = teams->mark (d, b->far->team);
+  if (b->mark != NULL)
+    return TD_OK;
+  td__far_give_up (b->far); /* nobody could say when its arrays are free */
+  return td__error_status ();
 }
 
 TdStatus
 td__far_bucket_receive (TdBucket *b)
 {
   TdTeamMark *mark = b->mark;
+  TdStatus status;
 
   b->mark = NULL;
-  return mark != NULL ? b->far->device->ops->teams->follow (b->far->device, mark) : TD_OK;
+  if (mark == NULL)
+    return TD_OK;
+  status = b->far->device->ops->teams->follow (b->far->device, mark);
+  if (status != TD_OK)
+    td__far_give_up (b->far);
+  return status;
 }
 
 /* The host waits for this. */
@@ -203,6 +216,18 @@ is_finite (TdDevice *d, const TdTensor *t, bool *finite)
   return status;
 }
 
+/* Is a sum finite, or what was added to it?  A rank that cannot say it ends all: the others ask
+ * each other. */
+static TdStatus
+all_are_finite (TdComm *comm, TdDevice *d, const TdTensor *t, bool *finite)
+{
+  const TdStatus status = is_finite (d, t, finite);
+
+  if (status != TD_OK)
+    td__comm_abort (comm);
+  return status;
+}
+
 /* Of a sum that is not finite, on all ranks alike: were all gradients?  Then the array. */
 static TdStatus
 find_lost (const TdBucket *b, TdComm *comm, const TdCommon *common, int *lost,
@@ -213,7 +238,7 @@ find_lost (const TdBucket *b, TdComm *comm, const TdCommon *common, int *lost,
   char why[TD_WHY_WIRE] = "";
   int32_t not_finite;
   bool finite;
-  TdStatus status = is_finite (d, &room, &finite);
+  TdStatus status = all_are_finite (comm, d, &room, &finite);
 
   if (status != TD_OK)
     return status;
@@ -254,7 +279,7 @@ td__far_bucket_mean (TdBucket *b, TdComm *comm, const TdCommon *common, const Td
     {
       thin = tensor_of (b->thin);
       if (!how->may_overflow)
-        status = is_finite (d, &thin, &finite);
+        status = all_are_finite (comm, d, &thin, &finite);
       if (status == TD_OK && !finite)
         status = find_lost (b, comm, common, lost, site);
       if (status != TD_OK || *lost >= 0)

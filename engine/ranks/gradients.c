@@ -42,6 +42,8 @@ reduce (TdComm *comm, TdBucket *b, const TdCommon *common, const TdMean *how, bo
       td__wait_end (comm, &wait, ok);
       status = ok ? td__bucket_take (b, comm, common, how, n_counting, 1, site)
                   : td__comm_fail (comm, why, site);
+      if (!ok) /* the others wait for it, or for the next one; devices where nobody sees them */
+        td__comm_abort (comm);
     }
   td__bucket_close (b, comm->transport);
   return status;

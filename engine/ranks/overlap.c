@@ -555,7 +555,10 @@ td__overlap_wait (TdOverlap *o, const TdSite *site)
   for (int i = 0; i < o->n_buckets && !o->comm->parted; i++)
     {
       if (!receive (o, i, why, site))
-        td__comm_fail (o->comm, why, site);
+        {
+          td__comm_fail (o->comm, why, site);
+          td__comm_abort (o->comm);
+        }
       tell_behind (o, i, site);
     }
   if (o->comm->parted)
@@ -573,9 +576,14 @@ td__overlap_take (TdOverlap *o, const TdMean *how, float scale, const TdSite *si
   TdStatus status = TD_OK;
 
   then.turn = o->come.turn;
-  for (int i = 0; i < o->n_buckets && status == TD_OK; i++)
-    status = td__bucket_take (&o->come.buckets[i], o->comm, o->common, &then,
-                              o->come.n_counting, scale / o->come.scale, site);
+  for (int i = 0; i < o->n_buckets && !o->comm->parted;
+       i++) /* ranks may ask each other in each */
+    {
+      const TdStatus one = td__bucket_take (&o->come.buckets[i], o->comm, o->common, &then,
+                                            o->come.n_counting, scale / o->come.scale, site);
+
+      status = status == TD_OK ? one : status;
+    }
   round_clear (o, &o->come);
   return status;
 }

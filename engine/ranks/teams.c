@@ -292,58 +292,69 @@ bytes_of (const TdTensor *t)
   return (size_t)t->size * td__dtype_sizes[t->dtype];
 }
 
-/* The rest of one that was begun: it is told of as one of the host's is, though nobody waits.
- */
+/* Let what is issued from here on follow what was begun.  A team of which nobody can say when
+ * it is done with its arrays is given up. */
 static TdStatus
-issued (TdComm *comm, TdStatus status, TdWait *wait)
+follow (TdFar *far)
 {
-  const TdFar *far = comm->far;
   const TdDeviceTeams *teams = far->device->ops->teams;
-  TdTeamMark *mark = status == TD_OK ? teams->mark (far->device, far->team) : NULL;
+  TdTeamMark *mark = teams->mark (far->device, far->team);
+  const TdStatus status
+      = mark != NULL ? teams->follow (far->device, mark) : td__error_status ();
 
-  comm->brought = status == TD_OK;
-  if (mark != NULL)
-    status = teams->follow (far->device, mark);
-  else if (status == TD_OK)
-    status = td__error_status ();
-  td__wait_end (comm, wait, status == TD_OK);
+  if (status != TD_OK)
+    td__far_give_up (far);
   return status;
 }
 
-#define EXCHANGE(kind, bytes, peer, name, ...)                                                 \
-  TdWait wait;                                                                                 \
-                                                                                               \
-  if (y->size == 0) /* on all ranks */                                                         \
-    {                                                                                          \
-      comm->brought = true;                                                                    \
-      return TD_OK;                                                                            \
-    }                                                                                          \
-  wait = td__wait_begin (comm, kind, bytes, peer, td__engine.call_site);                       \
-  return issued (                                                                              \
-      comm,                                                                                    \
-      comm->far->device->ops->teams->name (comm->far->device, comm->far->team, __VA_ARGS__),   \
-      &wait)
+/* One without a root, as the table of teams has it. */
+typedef TdStatus (*Exchange) (TdDevice *d, TdTeam *team, const TdTensor *x, TdTensor *y);
+
+/* Begin one, which is told of as one of the host's is, though nobody waits; exchange NULL: it
+ * is a bcast. */
+static TdStatus
+issue (TdComm *comm, TdWaitKind kind, Exchange exchange, const TdTensor *x, TdTensor *y,
+       int root)
+{
+  TdFar *far = comm->far;
+  TdStatus status;
+  TdWait wait;
+
+  comm->brought = true;
+  if (y->size == 0) /* on all ranks */
+    return TD_OK;
+  wait = td__wait_begin (comm, kind, bytes_of (exchange != NULL ? x : y), root,
+                         td__engine.call_site);
+  status = exchange != NULL
+               ? exchange (far->device, far->team, x, y)
+               : far->device->ops->teams->bcast (far->device, far->team, x, y, root);
+  if (status == TD_OK)
+    status = follow (far);
+  comm->brought = status == TD_OK;
+  td__wait_end (comm, &wait, status == TD_OK);
+  return status;
+}
 
 TdStatus
 td__far_bcast (TdComm *comm, const TdTensor *x, TdTensor *y, int root)
 {
-  EXCHANGE (TD_WAIT_BCAST, bytes_of (y), root, bcast, x, y, root);
+  return issue (comm, TD_WAIT_BCAST, NULL, x, y, root);
 }
 
 TdStatus
 td__far_sum (TdComm *comm, const TdTensor *x, TdTensor *y)
 {
-  EXCHANGE (TD_WAIT_SUM, bytes_of (x), -1, sum, x, y);
+  return issue (comm, TD_WAIT_SUM, comm->far->device->ops->teams->sum, x, y, -1);
 }
 
 TdStatus
 td__far_gather (TdComm *comm, const TdTensor *x, TdTensor *y)
 {
-  EXCHANGE (TD_WAIT_GATHER, bytes_of (x), -1, gather, x, y);
+  return issue (comm, TD_WAIT_GATHER, comm->far->device->ops->teams->gather, x, y, -1);
 }
 
 TdStatus
 td__far_exchange (TdComm *comm, const TdTensor *x, TdTensor *y)
 {
-  EXCHANGE (TD_WAIT_EXCHANGE, bytes_of (x), -1, exchange, x, y);
+  return issue (comm, TD_WAIT_EXCHANGE, comm->far->device->ops->teams->exchange, x, y, -1);
 }

@@ -289,6 +289,27 @@ failure__of_an_exchange_is_the_calls_error (void **state)
     }
 }
 
+/* What was begun is given up, and goes by the host from then on. */
+static void
+exchange__whose_end_cannot_be_seen_is_given_up (void **state)
+{
+  (void)state;
+  TD_SCOPE ("failure")
+    {
+      TdVar *x = td_ones (TD_F32, TD_SHAPE (5)), *y;
+      Counts at = { 0 };
+
+      far_driver->fail_call ("cuEventRecord", 2, 999); /* the first is of what it follows */
+      y = td_comm_allreduce (comm, x);
+      assert_true (td_poisoned (y));
+      assert_non_null (strstr (far_test_error (TD_ERR_DEVICE), "cuEventRecord failed"));
+      counts_since (&at);
+      y = td_comm_allreduce (comm, x);
+      assert_float_equal (td_item (td_sum (y)), 5, 0);
+      assert_int_equal (counts_since (&at).exchanges, 0);
+    }
+}
+
 static void
 failure__of_joining_is_said_by_td_comm_new (void **state)
 {
@@ -317,6 +338,8 @@ main (void)
     cmocka_unit_test_setup_teardown (update__waits_for_nothing_and_reads_nothing, setup,
                                      far_test_teardown_engine),
     cmocka_unit_test_setup_teardown (failure__of_an_exchange_is_the_calls_error, setup,
+                                     far_test_teardown_engine),
+    cmocka_unit_test_setup_teardown (exchange__whose_end_cannot_be_seen_is_given_up, setup,
                                      far_test_teardown_engine),
     cmocka_unit_test_setup_teardown (failure__of_joining_is_said_by_td_comm_new, setup,
                                      far_test_teardown_engine),
