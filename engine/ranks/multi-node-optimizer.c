@@ -328,7 +328,7 @@ means_of (const TdMultiNodeOpt *o, TdMean *how, const TdSite *site)
 }
 
 static Shared *
-shared_new (TdComm *comm, const TdMean *how, const TdMultiNodeOpt *o, const TdSite *site)
+shared_new (TdComm *comm, const TdMean *how, const TdMultiNodeOpt *o)
 {
   Shared *s = td__xcalloc (1, sizeof *s);
 
@@ -336,9 +336,17 @@ shared_new (TdComm *comm, const TdMean *how, const TdMultiNodeOpt *o, const TdSi
   s->number = ++comm->n_optimizers;
   s->how = *how;
   s->doubled = o->double_buffering;
-  if (s->doubled || (o->overlap && comm->size > 1))
-    s->overlap = td__overlap_new (comm, &s->gradients, how, !s->doubled, site);
   return s;
+}
+
+/* What sends them behind other work, where that is wished. */
+static TdStatus
+overlap_new (Shared *s, const TdMultiNodeOpt *o, const TdSite *site)
+{
+  if (!s->doubled && (!o->overlap || s->comm->size == 1))
+    return TD_OK;
+  s->overlap = td__overlap_new (s->comm, &s->gradients, &s->how, !s->doubled, site);
+  return s->overlap != NULL ? TD_OK : td__error_status ();
 }
 
 TdOpt *
@@ -363,10 +371,11 @@ td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, TdMultiNodeOpt options
   if (status != TD_OK)
     return td__opt_inert ();
   opt->share = &share;
-  opt->shared = shared_new (comm, &how, &options, site);
-  if (!comm->parted)
+  opt->shared = shared_new (comm, &how, &options);
+  status = overlap_new (opt->shared, &options, site);
+  if (status == TD_OK)
     status = send_all (opt, TD_MEET_OPTIMIZER, &same, site);
-  if (status == TD_OK && !comm->parted)
+  if (status == TD_OK)
     return opt;
   shared_free (opt);
   return td__opt_inert ();

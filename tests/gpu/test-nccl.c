@@ -310,6 +310,23 @@ exchange__whose_end_cannot_be_seen_is_given_up (void **state)
     }
 }
 
+/* Double buffering needs one besides the communicator's. */
+static void
+failure__of_a_second_team_is_the_optimizers (void **state)
+{
+  TdLink *model = model_new ();
+  TdOpt *opt;
+
+  (void)state;
+  fake_fail ("ncclGetUniqueId");
+  opt = td_multi_node_optimizer_new (td_sgd_new (model, .lr = 0.01), comm,
+                                     .double_buffering = true);
+  assert_non_null (strstr (far_test_error (TD_ERR_DEVICE), "ncclGetUniqueId failed: "));
+  assert_int_not_equal (td_opt_update (opt), TD_OK); /* it is inert */
+  td_error_clear ();
+  td_link_free (model);
+}
+
 static void
 failure__of_joining_is_said_by_td_comm_new (void **state)
 {
@@ -340,6 +357,8 @@ main (void)
     cmocka_unit_test_setup_teardown (failure__of_an_exchange_is_the_calls_error, setup,
                                      far_test_teardown_engine),
     cmocka_unit_test_setup_teardown (exchange__whose_end_cannot_be_seen_is_given_up, setup,
+                                     far_test_teardown_engine),
+    cmocka_unit_test_setup_teardown (failure__of_a_second_team_is_the_optimizers, setup,
                                      far_test_teardown_engine),
     cmocka_unit_test_setup_teardown (failure__of_joining_is_said_by_td_comm_new, setup,
                                      far_test_teardown_engine),
