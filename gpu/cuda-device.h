@@ -105,9 +105,10 @@ typedef struct TdCuda
   bool no_indices;                      /**< that cannot be had here */
   CUdeviceptr own_room; /**< workspace that is none of the pool's, for recording */
   size_t own_room_bytes;
-  bool in_own_room;              /**< launches take their workspace from there */
-  struct TdTeamMark *team_marks; /**< that are not in use */
-  char model[64];                /**< device.model */
+  bool in_own_room;                 /**< launches take their workspace from there */
+  struct TdTeamMark *team_marks;    /**< that are not in use */
+  struct TdTeamMark *last_exchange; /**< of any team; NULL: there was none */
+  char model[64];                   /**< device.model */
 } TdCuda;
 
 /** The engine's side; set before any device is opened. */

@@ -2,8 +2,11 @@
  * each exchange, and which the compute stream follows where somebody asks for that.  So sums of
  * gradients run beside the kernels that make the next ones, and the host waits for nothing.
  *
- * Two teams of a device (of a communicator's functions, and of gradients that go behind
- * backward) may run at once, in an order that is each rank's own; a GPU has room for both.
+ * Exchanges of a device come one after the other, also those of two teams (of a communicator's
+ * functions, and of gradients that go behind backward): each follows the one that was issued
+ * before it.  NCCL wants that, or one order on all ranks, for a kernel that waits for other
+ * ranks keeps another one from running; and so it is for who issues them to have one order on
+ * all ranks (engine/ranks/overlap.h).
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"
@@ -26,7 +29,8 @@ struct TdTeam
 struct TdTeamMark
 {
   CUevent event;
-  TdTeamMark *next; /* of those that are not in use */
+  const TdTeam *team; /* on whose stream it was recorded */
+  TdTeamMark *next;   /* of those that are not in use */
 };
 
 static struct
@@ -202,6 +206,10 @@ begin (TdDevice *d, TdTeam *t, const TdTensor *x, TdTensor *y)
   if (status == TD_OK)
     status = td_cuda_check (c, td_cuda.cuStreamWaitEvent (t->stream, t->issued, 0),
                             "cuStreamWaitEvent");
+  if (status == TD_OK && c->last_exchange != NULL && c->last_exchange->team != t)
+    status
+        = td_cuda_check (c, td_cuda.cuStreamWaitEvent (t->stream, c->last_exchange->event, 0),
+                         "cuStreamWaitEvent");
   return status;
 }
 
@@ -312,6 +320,7 @@ take_mark (TdCuda *c)
 void
 td_cuda_team_marks_close (TdCuda *c)
 {
+  c->last_exchange = NULL;
   while (c->team_marks != NULL)
     {
       TdTeamMark *mark = c->team_marks;
@@ -329,10 +338,12 @@ team_mark (TdDevice *d, TdTeam *t)
   TdCuda *c = td_cuda_thread (d);
   TdTeamMark *mark = take_mark (c);
 
-  if (mark == NULL
-      || td_cuda_check (c, td_cuda.cuEventRecord (mark->event, t->stream), "cuEventRecord")
-             == TD_OK)
-    return mark;
+  if (mark == NULL)
+    return NULL;
+  mark->team = t;
+  if (td_cuda_check (c, td_cuda.cuEventRecord (mark->event, t->stream), "cuEventRecord")
+      == TD_OK)
+    return c->last_exchange = mark; /* one that is used anew is of a later one */
   team_drop (d, mark);
   return NULL;
 }

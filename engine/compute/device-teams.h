@@ -24,10 +24,11 @@ typedef struct TdTeam TdTeam;
 /** A place in the team's work, on this device; the device's. */
 typedef struct TdTeamMark TdTeamMark;
 
-/** Exchanges begin behind all work that was issued on this device so far, in one order on all
- * ranks, and the host waits for none.  What is issued later follows them only after `follow`;
- * until then arrays must stay, and nobody else may use them.  Arrays have one dtype and size on
- * all ranks. */
+/** Exchanges begin behind all work that was issued on this device so far, and behind each
+ * other, whatever teams they are of, in one order on all ranks; the host waits for none.  Each
+ * has its mark taken before the next one is issued.  What is issued later follows them only
+ * after `follow`; until then arrays must stay, and nobody else may use them.  Arrays have one
+ * dtype and size on all ranks. */
 typedef struct TdDeviceTeams
 {
   /** Returns NULL, or in one line why this device can be in no team. */

@@ -157,7 +157,8 @@ typedef struct
    * used. */
   bool double_buffering;
   /** Sum gradients while backward computes those that come after them, from the fourth update
-   * on.  Numbers are the same as without, bit for bit. */
+   * on.  Numbers are the same as without, bit for bit.  Between GPUs, by NCCL, one optimizer at
+   * a time does so: the first that was made; others sum in their updates. */
   bool overlap;
   int64_t bucket_bytes; /**< so many are summed at once, unless one array has more */
   int end_;

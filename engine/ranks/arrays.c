@@ -155,7 +155,7 @@ shapes_fit (const TdCommon *common, const TdShape *roots, char *note, size_t siz
         snprintf (note, size, "it has %.100s, whose shape rank 0 does not know yet",
                   common->of[i].key);
       else
-        snprintf (note, size, "it has %.80s %.50s where rank 0 has %.50s", common->of[i].key,
+        snprintf (note, size, "it has %.72s %.50s where rank 0 has %.50s", common->of[i].key,
                   td_shape_text (&v->node->shape, a, sizeof a),
                   td_shape_text (&roots[i], b, sizeof b));
       return false;

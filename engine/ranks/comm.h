@@ -67,8 +67,9 @@ typedef struct TdMeet
   int32_t ndim, line;
   int64_t dim[TD_MAX_DIMS];
   uint32_t flags;
-  char file[44]; /**< the end of its name, if it is longer */
-  char note[208];
+  uint32_t sending, n_sent; /**< td__overlap_tell */
+  char file[44];            /**< the end of its name, if it is longer */
+  char note[200];
 } TdMeet;
 _Static_assert(sizeof (TdMeet) == 384, "TdMeet is what ranks of different builds exchange");
 

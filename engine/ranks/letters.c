@@ -225,7 +225,7 @@ comes (const TdComm *comm, const TdMeet *letter, int rank, const TdSite *site)
               rank);
   else if (letter->flags & TD_MEET_FAILED)
     td__fail (TD_ERR_STATE, "td_recv", site,
-              "rank %d of %d: rank %d cannot send (%.43s:%d): %.207s", comm->rank, comm->size,
+              "rank %d of %d: rank %d cannot send (%.43s:%d): %.199s", comm->rank, comm->size,
               rank, letter->file, letter->line, letter->note);
   else
     return true;

@@ -2,7 +2,7 @@
  * is said when it is not.
  *
  * SPDX-License-Identifier: MIT */
-#include "comm.h"
+#include "overlap.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +91,7 @@ td__meet_fail (TdMeet *mine)
   const TdError *e = td__engine.has_error ? &td__engine.error : NULL;
 
   mine->flags |= TD_MEET_FAILED;
-  snprintf (mine->note, sizeof mine->note, "%.200s", e != NULL ? e->message : "it has failed");
+  snprintf (mine->note, sizeof mine->note, "%.199s", e != NULL ? e->message : "it has failed");
 }
 
 bool
@@ -211,7 +211,7 @@ say_failed (const TdComm *c, int r, const TdSite *site)
     return td__engine.error.status;
   place_text (&c->all[r], place, sizeof place);
   return td__fail (TD_ERR_STATE, call, site,
-                   "rank %d of %d: rank %d cannot take part in call %llu%s: %.207s", c->rank,
+                   "rank %d of %d: rank %d cannot take part in call %llu%s: %.199s", c->rank,
                    c->size, r, (unsigned long long)c->seq, place, c->all[r].note);
 }
 
@@ -266,6 +266,7 @@ td__meet_digest (TdComm *comm, const TdMeet *mine, bool *differs, const TdSite *
   *differs = false; /* also where nothing is compared */
   comm->mine = *mine;
   comm->mine.seq = ++comm->seq;
+  td__overlap_tell (&comm->mine);
   wait = td__wait_begin (comm, TD_WAIT_MEET, 0, -1, site);
   status
       = comm->transport->meet_begin (comm->wire, &comm->mine, comm->all, sizeof (TdMeet), why)
@@ -273,6 +274,8 @@ td__meet_digest (TdComm *comm, const TdMeet *mine, bool *differs, const TdSite *
             ? td__meet_compare (comm, differs, site)
             : td__comm_fail (comm, why, site);
   td__wait_end (comm, &wait, status == TD_OK);
+  if (!comm->parted)
+    td__overlap_catch_up (comm);
   return status;
 }
 

@@ -56,6 +56,7 @@ struct TdOverlap
   TdWire *wire;                 /* its own: in one order with nothing else */
   TdFar *far;                   /* its own team; NULL: there is none */
   const TdCommon *common;
+  uint32_t key; /* the same on all ranks, and of no other optimizer */
   TdMean how;
   bool backward, agreed, stale, in_backward, off;
   uint64_t generation; /* of links, when all agreed */
@@ -107,14 +108,14 @@ round_open (TdOverlap *o)
   r->turn = o->how.turn;
 }
 
-/* Those that are complete, in order; all: whatever they have. */
+/* Those that are complete, in order; the first n whatever they have. */
 static void
-send (TdOverlap *o, bool everything)
+send (TdOverlap *o, int n)
 {
   Round *r = &o->going;
   char why[TD_WHY_WIRE] = "";
 
-  while (r->n_sent < o->n_buckets && (everything || o->left[r->n_sent] == 0))
+  while (r->n_sent < o->n_buckets && (r->n_sent < n || o->left[r->n_sent] == 0))
     {
       r->times[r->n_sent][0] = clock_now ();
       if (!td__bucket_send (&r->buckets[r->n_sent], o->comm, o->wire, why))
@@ -192,12 +193,24 @@ put_rest (TdOverlap *o, bool counts)
 
 /* --- while a backward runs --- */
 
+/* The one that may send between devices in backward. */
+static const TdOverlap *
+first_far (void)
+{
+  const TdOverlap *first = NULL;
+
+  for (const TdOverlap *o = all; o != NULL; o = o->next) /* the newest is in front */
+    if (o->backward && o->how.far != NULL)
+      first = o;
+  return first;
+}
+
 static bool
 can_begin (const TdOverlap *o)
 {
-  return o->backward && o->agreed && !o->off && !o->comm->parted && !o->comm->inert
-         && o->going.buckets == NULL && o->generation == td__links_generation
-         && o->n_backwards == o->n_backwards_last;
+  return (o->how.far == NULL || o == first_far ()) && o->backward && o->agreed && !o->off
+         && !o->comm->parted && !o->comm->inert && o->going.buckets == NULL
+         && o->generation == td__links_generation && o->n_backwards == o->n_backwards_last;
 }
 
 /* What nothing adds to, this time as the last, is final now. */
@@ -269,7 +282,7 @@ touch (TdOverlap *o, const TdNode *node)
   else if (o->arrays[i].touched == o->arrays[i].final_after)
     {
       put (o, bucket_of (o, i), i, node->acc != NULL ? node->acc : node->var->grad, false);
-      send (o, false);
+      send (o, 0);
     }
 }
 
@@ -337,11 +350,43 @@ backward_ends (TdStatus status)
       o->stale |= status != TD_OK || o->generation != td__links_generation;
       if (!o->stale)
         put_rest (o, true);
-      send (o, true);
+      send (o, o->n_buckets);
     }
 }
 
 static const TdWalkWatch watch = { backward_begins, backward_steps, backward_ends };
+
+/* --- at meetings --- */
+
+void
+td__overlap_tell (TdMeet *mine)
+{
+  for (const TdOverlap *o = all; o != NULL; o = o->next)
+    if (o->backward && o->how.far != NULL && o->going.n_sent > 0)
+      {
+        mine->sending = o->key;
+        mine->n_sent = (uint32_t)o->going.n_sent;
+      }
+}
+
+void
+td__overlap_catch_up (const TdComm *comm)
+{
+  for (TdOverlap *o = all; o != NULL; o = o->next)
+    {
+      int n = 0;
+
+      for (int r = 0; r < comm->size && o->backward && o->how.far != NULL; r++)
+        if (comm->all[r].sending == o->key && (int)comm->all[r].n_sent > n)
+          n = (int)comm->all[r].n_sent;
+      if (n <= o->going.n_sent || o->comm->parted)
+        continue;
+      if (o->going.buckets == NULL)
+        start (o);
+      o->stale = true;
+      send (o, n);
+    }
+}
 
 /* --- making and ending --- */
 
@@ -372,6 +417,7 @@ td__overlap_new (TdComm *comm, const TdCommon *common, const TdMean *how, bool b
   o->far = far;
   o->transport = comm->transport;
   o->common = common;
+  o->key = (uint32_t)td__digest (comm->id, &comm->n_optimizers, sizeof comm->n_optimizers) | 1;
   o->how = *how;
   o->backward = backward;
   o->site = site;
@@ -463,7 +509,7 @@ td__overlap_begin (TdOverlap *o, bool counts, int n_counting, float scale, const
   o->going.n_counting = n_counting;
   o->going.scale = scale;
   put_rest (o, counts);
-  send (o, true);
+  send (o, o->n_buckets);
   return o->comm->parted ? td__error_status () : TD_OK;
 }
 
@@ -547,10 +593,8 @@ td__overlap_wait (TdOverlap *o, const TdSite *site)
   char why[TD_WHY_WIRE] = "";
 
   if (o->going.buckets == NULL) /* others have begun: this rank brings zeros */
-    {
-      start (o);
-      send (o, true);
-    }
+    start (o);
+  send (o, o->n_buckets);
   progress (o);
   for (int i = 0; i < o->n_buckets && !o->comm->parted; i++)
     {

@@ -5,6 +5,11 @@
  * a rank that has begun sends all of it, whatever comes between.  Only the next update waits,
  * after a meeting in which every rank has said whether it has begun.
  *
+ * Between devices they need one order with all other exchanges (gpu/nccl.c).  A rank hears in
+ * each meeting, which is before each of those, how far the others are, and sends what they have
+ * sent, complete or not.  With the same graph on all ranks that is nothing.  Two optimizers
+ * would have an order that nobody agrees on: only the first that was made begins in backward.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
@@ -22,6 +27,13 @@ void td__overlap_free (TdOverlap *o);
 void td__overlap_lay_out (TdOverlap *o, bool far);
 /** Which elements those that begin next tell of. */
 void td__overlap_turn (TdOverlap *o, uint64_t turn);
+/** Say in a meeting which gradients this rank sends behind a backward, from device to device,
+ * and how many buckets have gone. */
+void td__overlap_tell (TdMeet *mine);
+/** After a meeting: let all ranks have sent as many of them.  What is exchanged next has then
+ * the same place among them on all ranks, as devices want it, which have one exchange after the
+ * other. */
+void td__overlap_catch_up (const TdComm *comm);
 /** Begin with the gradients that are there, on all ranks now; counts: this rank's are some. */
 TdStatus td__overlap_begin (TdOverlap *o, bool counts, int n_counting, float scale,
                             const TdSite *site);

@@ -14,7 +14,7 @@
 
 enum
 {
-  TD_TRANSPORT_ABI = 2, /* bumped with every change of this header */
+  TD_TRANSPORT_ABI = 3, /* bumped with every change of this header, or of TdMeet */
   TD_WHY_WIRE = 300
 };
 #define TD_TRANSPORT_ENTRY "td_transport"

@@ -403,6 +403,33 @@ stream__that_follows_nothing_is_found (void **state)
   assert_noted (2, default_stream, "ncclAllReduce on the default stream");
 }
 
+/* Of a communicator of this rank alone. */
+static void
+at_once (Rank *r)
+{
+  TdNcclComm first = r->comm;
+  TdTeamId id;
+
+  cuCtxSynchronize ();
+  sure (ncclGetUniqueId (&id) == TD_NCCL_SUCCESS);
+  sum (r, N, r->stream);
+  sure (ncclCommInitRank (&r->comm, 1, id, 0) == TD_NCCL_SUCCESS);
+  ncclAllReduce (at (r->x, N), out (r->y, N), N, TD_NCCL_FLOAT32, TD_NCCL_SUM, r->comm,
+                 r->other);
+  cuCtxSynchronize ();
+  ncclCommDestroy (r->comm);
+  r->comm = first;
+}
+
+static void
+communicators__that_exchange_at_once_are_found (void **state)
+{
+  (void)state;
+  assert_noted (2, at_once,
+                "ncclAllReduce while an exchange of another communicator may run: no event is "
+                "between them");
+}
+
 static void
 stays_away (Rank *r)
 {
@@ -453,6 +480,8 @@ main (void)
     cmocka_unit_test_setup_teardown (group__without_an_end_or_none_at_all_is_found, setup,
                                      teardown),
     cmocka_unit_test_setup_teardown (stream__that_follows_nothing_is_found, setup, teardown),
+    cmocka_unit_test_setup_teardown (communicators__that_exchange_at_once_are_found, setup,
+                                     teardown),
     cmocka_unit_test_setup_teardown (rank__that_does_not_come_is_noted, setup, teardown),
     cmocka_unit_test_setup_teardown (device__of_two_ranks_or_of_none_is_found, setup, teardown),
   };

@@ -205,6 +205,109 @@ devices__that_are_too_few_are_refused_unless_ranks_share (void **state)
   assert_says (self, "TAPEDECK_SHARE_DEVICES=1", "OMPI_COMM_WORLD_LOCAL_RANK=3", "cuda:1\n");
 }
 
+/* Ranks exchange in the middle of the model; others: l2 is used that many times. */
+static TdVar *
+loss_of_all (TdLink *model, int others, int step)
+{
+  TdVar *x = numbers_of (me, TD_F32, TD_SHAPE (BATCH, 8), (unsigned)step);
+  TdVar *h = td_comm_allreduce (world, td_tanh (td_link (td_link_child (model, "l1"), x)));
+  TdVar *y = td_link (td_link_child (model, "l2"), h);
+
+  for (int i = 1; i < others; i++)
+    y = td_add (y, td_link (td_link_child (model, "l2"), h));
+  return td_mean (td_square (y));
+}
+
+static TdLink *
+model_of_all (void)
+{
+  TdLink *model = td_chain_new ("net");
+
+  td_set_seed (1);
+  td_linear_new (model, "l1", 8, 16);
+  td_linear_new (model, "l2", 16, 4);
+  return model;
+}
+
+enum
+{
+  LAST = 8,
+  TWICE = 4 /* the step in which rank 1 uses l2 twice; it is not sure of it in the next ones */
+};
+
+/* A step without an update, and with one. */
+static void
+backward_of_all (TdLink *model, int step)
+{
+  TD_SCOPE ("backward")
+    {
+      td_cleargrads (model);
+      assert_int_equal (
+          td_backward (loss_of_all (model, step == TWICE && me == 1 ? 2 : 1, step), 0), TD_OK);
+    }
+}
+
+/* Rank 0 sends l2's gradients before the exchange in backward, rank 1 has them only behind it:
+ * on devices that would be two orders. */
+static void
+order__of_gradients_and_exchanges_in_backward_is_one_on_all_ranks (void **state)
+{
+  TdLink *models[] = { model_of_all (), model_of_all () };
+  TdOpt *opts[2];
+
+  (void)state;
+  for (int i = 0; i < 2; i++)
+    opts[i] = td_multi_node_optimizer_new (td_sgd_new (models[i], .lr = 0.01), world,
+                                           .overlap = i == 1, .bucket_bytes = 256);
+  for (int step = 0; step < LAST; step++)
+    for (int i = 0; i < 2; i++)
+      {
+        backward_of_all (models[i], step);
+        assert_int_equal (td_opt_update (opts[i]), TD_OK);
+      }
+  assert_params_near (models[0], models[1], 1e-6);
+  assert_params_same_on_all_ranks (models[1]);
+  for (int i = 0; i < 2; i++)
+    {
+      td_opt_free (opts[i]);
+      td_link_free (models[i]);
+    }
+}
+
+/* Rank 0 has sent all in a backward of its own. */
+static void
+rank__that_has_begun_no_backward_sends_as_much_before_an_exchange (void **state)
+{
+  TdLink *model = model_of_all ();
+  TdOpt *opt = td_multi_node_optimizer_new (td_sgd_new (model, .lr = 0.01), world,
+                                            .overlap = true, .bucket_bytes = 256);
+
+  (void)state;
+  for (int step = 0; step < TWICE; step++)
+    {
+      backward_of_all (model, step);
+      assert_int_equal (td_opt_update (opt), TD_OK);
+    }
+  TD_SCOPE ("begun")
+    {
+      if (me == 0)
+        {
+          td_cleargrads (model);
+          assert_int_equal (
+              td_backward (
+                  td_sum (td_square (td_link_param (td_link_child (model, "l2"), "W"))), 0),
+              TD_OK);
+        }
+      exchanges ();
+      assert_sum (td_comm_allreduce (world, own_number (gpu)));
+      assert_true (exchanges () > (me != 0));
+    }
+  assert_int_equal (td_opt_update (opt), TD_OK);
+  assert_params_same_on_all_ranks (model);
+  td_opt_free (opt);
+  td_link_free (model);
+}
+
 /* Some ranks have begun to send gradients that the others never do; td_finish comes to its end,
  * and all communicators are closed (on-gpus looks for that). */
 static void
@@ -243,13 +346,16 @@ main (int argc, char **argv)
     ranks_test (devices__that_are_too_few_are_refused_unless_ranks_share),
   };
 
-  /* by itself: td_finish is what it is about, and it wants one device in the process */
-  const struct CMUnitTest end[]
-      = { cmocka_unit_test (end__waits_for_no_sum_that_nobody_brings) };
+  /* these want one device in the process; td_finish is what the last one is about */
+  const struct CMUnitTest training[] = {
+    ranks_test (order__of_gradients_and_exchanges_in_backward_is_one_on_all_ranks),
+    ranks_test (rank__that_has_begun_no_backward_sends_as_much_before_an_exchange),
+    cmocka_unit_test (end__waits_for_no_sum_that_nobody_brings),
+  };
 
   self = argv[0];
-  if (argc > 1 && strcmp (argv[1], "end") == 0)
-    return cmocka_run_group_tests (end, start, ranks_stop);
+  if (argc > 1 && strcmp (argv[1], "training") == 0)
+    return cmocka_run_group_tests (training, start, ranks_stop);
   if (argc > 1)
     return too_few ();
   return cmocka_run_group_tests (tests, start, ranks_stop);

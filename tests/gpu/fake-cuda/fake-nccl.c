@@ -6,7 +6,7 @@
  * let pass, hang on or answer wrongly is noted: ranks in different exchanges, of different
  * sizes or types, sends that nobody takes, groups without an end, arrays of other sizes than
  * the module has announced, a rank that does not come.  What runs on a wrong stream the streams
- * find by themselves.
+ * find by themselves; but not exchanges of two communicators at once, which are noted here.
  *
  * SPDX-License-Identifier: MIT */
 #include "fake-internal.h"
@@ -82,6 +82,12 @@ typedef struct
   CUstream stream;
 } Group;
 
+static struct
+{
+  const Comm *comm; /* NULL: there was none */
+  int stream;
+  uint64_t time;
+} last;
 static Group open_group;
 static int depth; /* of ncclGroupStart */
 
@@ -395,6 +401,17 @@ check_announced (const FakeCommand *command)
   fake_command_unref (said);
 }
 
+/* Kernels of two communicators wait for other ranks, and may keep each other from running. */
+static void
+check_alone (const Group *g)
+{
+  if (last.comm != NULL && last.comm != g->part[0].comm
+      && g->stream->clock.at[last.stream] < last.time)
+    fake_violation ("%s while an exchange of another communicator may run: no event is between "
+                    "them",
+                    names[g->part[0].head.what]);
+}
+
 static int
 issue (const Group *g)
 {
@@ -433,9 +450,14 @@ issue (const Group *g)
   }
   gives->records = &c->given;
   gives->version = ++c->given.recorded;
-  if (fake_enqueue (g->stream, gives) != CUDA_SUCCESS
-      || fake_enqueue (g->stream, takes) != CUDA_SUCCESS)
+  if (fake_enqueue (g->stream, gives) != CUDA_SUCCESS)
     return MISUSED;
+  check_alone (g);
+  if (fake_enqueue (g->stream, takes) != CUDA_SUCCESS)
+    return MISUSED;
+  last.comm = c;
+  last.stream = g->stream->number;
+  last.time = g->stream->clock.at[last.stream];
   fake_drain_to (&c->given);
   return TD_NCCL_SUCCESS;
 }
@@ -542,6 +564,7 @@ reset_groups (void)
 {
   depth = 0;
   memset (&open_group, 0, sizeof open_group);
+  last.comm = NULL;
 }
 
 int
@@ -608,6 +631,8 @@ end (Comm *c, const char *function, bool abort)
   if (abort)
     fake_drain_all ();
   leave (c);
+  if (last.comm == c)
+    last.comm = NULL;
   free (c);
   return fake_enter (function) == CUDA_SUCCESS ? TD_NCCL_SUCCESS : 1;
 }
