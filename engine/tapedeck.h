@@ -332,7 +332,8 @@ TD_API void td_set_seed (uint64_t seed);
 /* --- devices and memory ------------------------------------------------------------------- */
 /** Find "cpu", "cuda:0" or "null"; "cuda": the GPU of this process's number among the ranks of
  * its machine, cuda:0 of a process alone.  NULL and an error if there is none; of "cuda" also
- * where there are fewer GPUs than ranks, unless TAPEDECK_SHARE_DEVICES=1 lets them share. */
+ * where there are fewer GPUs than ranks, unless CUDA_VISIBLE_DEVICES shows each rank one of its
+ * own alone, or TAPEDECK_SHARE_DEVICES=1 lets them share. */
 TD_API TdDevice *td_device_get (const char *name);
 TD_API const char *td_device_name (const TdDevice *device);
 /** Say in one line which devices this machine offers, and why no GPU is among them.

@@ -180,9 +180,10 @@ too_few (void)
 }
 
 static void
-assert_says (const char *program, const char *share, const char *number, const char *text)
+assert_says (const char *program, const char *devices, const char *more, const char *number,
+             const char *text)
 {
-  TdTestChild child = TD_TEST_RUN ("/usr/bin/env", "FAKE_CUDA=devices=2", share,
+  TdTestChild child = TD_TEST_RUN ("/usr/bin/env", devices, more,
                                    "OMPI_COMM_WORLD_LOCAL_SIZE=4", number, program, "too-few");
 
   assert_child_status (child, 0);
@@ -192,17 +193,40 @@ assert_says (const char *program, const char *share, const char *number, const c
 
 static const char *self;
 
+#define REFUSED(n)                                                                             \
+  "td_device_get: no GPU for each of the 4 ranks of this machine: here are " n                 \
+  ": start fewer, "                                                                            \
+  "show each its own alone by CUDA_VISIBLE_DEVICES, or let them share by "                     \
+  "TAPEDECK_SHARE_DEVICES=1\n"
+
 static void
 devices__that_are_too_few_are_refused_unless_ranks_share (void **state)
 {
   (void)state;
   if (me != 0)
     return;
-  assert_says (self, "TAPEDECK_SHARE_DEVICES=0", "OMPI_COMM_WORLD_LOCAL_RANK=1",
-               "td_device_get: no GPU for each of the 4 ranks of this machine: there are 2: "
-               "start fewer, or let them share by TAPEDECK_SHARE_DEVICES=1\n");
-  assert_says (self, "TAPEDECK_SHARE_DEVICES=1", "OMPI_COMM_WORLD_LOCAL_RANK=1", "cuda:1\n");
-  assert_says (self, "TAPEDECK_SHARE_DEVICES=1", "OMPI_COMM_WORLD_LOCAL_RANK=3", "cuda:1\n");
+  assert_says (self, "FAKE_CUDA=devices=2", "TAPEDECK_SHARE_DEVICES=0",
+               "OMPI_COMM_WORLD_LOCAL_RANK=1", REFUSED ("2"));
+  assert_says (self, "FAKE_CUDA=devices=2", "TAPEDECK_SHARE_DEVICES=1",
+               "OMPI_COMM_WORLD_LOCAL_RANK=1", "cuda:1\n");
+  assert_says (self, "FAKE_CUDA=devices=2", "TAPEDECK_SHARE_DEVICES=1",
+               "OMPI_COMM_WORLD_LOCAL_RANK=3", "cuda:1\n");
+}
+
+/* What starts ranks may show each of them one GPU, as Slurm does; two of four are too few
+ * still, and one is that nobody has said to be its own. */
+static void
+device__that_is_all_a_rank_sees_is_its_own (void **state)
+{
+  (void)state;
+  if (me != 0)
+    return;
+  assert_says (self, "FAKE_CUDA=devices=1", "CUDA_VISIBLE_DEVICES=3",
+               "OMPI_COMM_WORLD_LOCAL_RANK=3", "cuda:0\n");
+  assert_says (self, "FAKE_CUDA=devices=2", "CUDA_VISIBLE_DEVICES=2,3",
+               "OMPI_COMM_WORLD_LOCAL_RANK=3", REFUSED ("2"));
+  assert_says (self, "FAKE_CUDA=devices=1", "TAPEDECK_SHARE_DEVICES=0",
+               "OMPI_COMM_WORLD_LOCAL_RANK=3", REFUSED ("1"));
 }
 
 /* Ranks exchange in the middle of the model; others: l2 is used that many times. */
@@ -344,6 +368,7 @@ main (int argc, char **argv)
     ranks_test (rank__without_a_gpu_is_named_on_all),
     ranks_test (names__that_differ_are_refused_on_all),
     ranks_test (devices__that_are_too_few_are_refused_unless_ranks_share),
+    ranks_test (device__that_is_all_a_rank_sees_is_its_own),
   };
 
   /* these want one device in the process; td_finish is what the last one is about */

@@ -287,6 +287,9 @@ TdDevice *td__cuda_device (const char *name);
  * the folder of the engine's own object, that has it.  False: nowhere. (module.c) */
 bool td__module_find (const char *name, const char *given, const char *const *where,
                       int n_where, char *path, size_t size);
+/** Which of the processes that were started together on this machine is this one, and how many
+ * are they?  0 and 1 where nobody says so. (module.c) */
+void td__process_number (long *number, long *n);
 /** The device of that number; NULL: none. */
 TdDevice *td__device_at (int number);
 /** td_mem_info without what only the device's driver knows, and without counts of objects. */

@@ -155,10 +155,9 @@ cuda_module (void)
   return cuda.module;
 }
 
-/* Which of the processes that were started together on this machine is this one, and how many
- * are they?  What starts them says so in the environment. */
-static void
-own_number (long *number, long *n)
+/* What starts processes says this in their environment. */
+void
+td__process_number (long *number, long *n)
 {
   static const char *const names[][2]
       = { { "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE" }, /* Open MPI */
@@ -176,6 +175,16 @@ own_number (long *number, long *n)
       }
 }
 
+/* Has who started this process shown it one GPU, which is to be its own?  Where two see the
+ * same one, a team of them names both (ranks/teams.c). */
+static bool
+sees_its_own (const TdModule *m)
+{
+  const char *visible = getenv ("CUDA_VISIBLE_DEVICES");
+
+  return visible != NULL && visible[0] != '\0' && m->n_devices () == 1;
+}
+
 /* "cuda": a GPU for each process of this machine, in their order. */
 static TdDevice *
 own_device (const TdModule *m)
@@ -184,12 +193,13 @@ own_device (const TdModule *m)
   char name[32];
   long i, n;
 
-  own_number (&i, &n);
-  if (m->n_devices () < n && (share == NULL || strcmp (share, "1") != 0))
+  td__process_number (&i, &n);
+  if (m->n_devices () < n && !sees_its_own (m) && (share == NULL || strcmp (share, "1") != 0))
     {
       td__fail (TD_ERR_DEVICE, "td_device_get", NULL,
-                "no GPU for each of the %ld ranks of this machine: there are %d: start fewer, "
-                "or let them share by TAPEDECK_SHARE_DEVICES=1",
+                "no GPU for each of the %ld ranks of this machine: here are %d: start fewer, "
+                "show each its own alone by CUDA_VISIBLE_DEVICES, or let them share by "
+                "TAPEDECK_SHARE_DEVICES=1",
                 n, m->n_devices ());
       return NULL;
     }
