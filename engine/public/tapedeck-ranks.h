@@ -27,13 +27,17 @@ typedef struct TdComm TdComm;
  *   NCCL, and the host does not wait: bcast, allreduce, allgather, alltoall and the means of
  *   gradients.  A rank's GPU is the engine's device now or, while that is cpu, the one that
  *   td_device_get ("cuda") gives; no two ranks may have the same.  A process that mpirun did
- * not start is alone, without MPI.
+ *   not start is alone, without MPI.
  * - NULL: where mpirun has started the program, "nccl" if the engine's device is a GPU of its
- *   own on every rank and NCCL is there, else "mpi"; else this process alone.
+ *   own on every rank and NCCL is there, and starts, else "mpi"; else this process alone.
+ *
+ * Of processes that something else than mpirun has started together, "nccl" and NULL refuse to
+ * make each one alone.
  *
  * For all ranks.  *Owner*: the caller, td_comm_free or td_finish.  *Errors*: TD_ERR_ARG for an
  * unknown name, and on all ranks where they give different ones; TD_ERR_STATE where MPI cannot
- * be had, TD_ERR_DEVICE on all ranks where NCCL cannot, and why; inert then. */
+ * be had, or another than mpirun has started several, TD_ERR_DEVICE on all ranks where NCCL
+ * cannot, and why; inert then. */
 TD_API TdComm *td_comm_new (const char *name);
 TD_API TdComm *td_comm_new_at (const char *name, const TdSite *site);
 /** Communicators of the ranks that give the same color, in the order of their keys, then of

@@ -115,6 +115,22 @@ started_by_mpirun (void)
   return getenv ("OMPI_COMM_WORLD_SIZE") != NULL || getenv ("PMI_SIZE") != NULL;
 }
 
+/* Processes that something else has started together do not find each other: each would train
+ * alone.  False after td__fail. */
+static bool
+lone_process (const TdSite *site)
+{
+  long number, n;
+
+  td__process_number (&number, &n);
+  if (n > 1)
+    td__fail (TD_ERR_STATE, "td_comm_new", site,
+              "this is process %ld of %ld that were started together here, but not by mpirun, "
+              "and they cannot find each other: start them by tapedeck run -n, or by mpirun",
+              number, n);
+  return n <= 1;
+}
+
 /* The names there are, and what becomes of arrays on GPUs.  "nccl" of a process alone needs no
  * MPI. */
 static const struct
@@ -147,7 +163,7 @@ transport_of (const char *name, TdFarWish *wish, const TdSite *site)
       return NULL;
     }
   if (*wish != TD_FAR_NEVER && !started_by_mpirun ())
-    return &td__transport_alone;
+    return lone_process (site) ? &td__transport_alone : NULL;
   t = td__transport_mpi (&why);
   if (t == NULL)
     td__fail (TD_ERR_STATE, "td_comm_new", site, "MPI cannot be had: %.350s", why);

@@ -270,6 +270,29 @@ absence__is_said_in_one_line (void **state)
   assert_int_equal (td_comm_size (td_comm_new (NULL)), 1); /* needs none */
 }
 
+/* As torchrun starts them: each would train alone. */
+static void
+processes__that_mpirun_did_not_start_are_refused (void **state)
+{
+  static const char *const names[] = { "nccl", NULL };
+
+  (void)state;
+  setenv ("LOCAL_RANK", "1", 1);
+  setenv ("LOCAL_WORLD_SIZE", "4", 1);
+  for (int i = 0; i < 2; i++)
+    {
+      assert_int_equal (td_comm_size (td_comm_new (names[i])), 0);
+      assert_non_null (
+          strstr (far_test_error (TD_ERR_STATE),
+                  "this is process 1 of 4 that were started together here, but not "
+                  "by mpirun"));
+    }
+  setenv ("LOCAL_WORLD_SIZE", "1", 1);
+  assert_int_equal (td_comm_size (td_comm_new (NULL)), 1);
+  unsetenv ("LOCAL_RANK");
+  unsetenv ("LOCAL_WORLD_SIZE");
+}
+
 /* Of a process alone there is nobody to end. */
 static void
 failure__of_an_exchange_is_the_calls_error (void **state)
@@ -353,6 +376,8 @@ main (void)
     cmocka_unit_test_setup_teardown (half__is_summed_in_float_on_the_device, setup,
                                      far_test_teardown_engine),
     cmocka_unit_test_setup_teardown (update__waits_for_nothing_and_reads_nothing, setup,
+                                     far_test_teardown_engine),
+    cmocka_unit_test_setup_teardown (processes__that_mpirun_did_not_start_are_refused, setup,
                                      far_test_teardown_engine),
     cmocka_unit_test_setup_teardown (failure__of_an_exchange_is_the_calls_error, setup,
                                      far_test_teardown_engine),
