@@ -262,6 +262,7 @@ part_of (TdComm *whole, TdWire *wire, int color, char *why)
   TdComm *part = comm_of (whole->transport, wire);
 
   part->id = td__digest (0, from, sizeof from);
+  part->mine.kind = TD_MEET_SPLIT; /* till its own first meeting */
   return part->transport->gather (wire, &whole->world[whole->rank], part->world,
                                   sizeof *part->world, why)
              ? part

@@ -91,11 +91,13 @@ cannot (const Part *all, int size, char *text, size_t room)
     for (int k = 0; k < r; k++)
       if (memcmp (all[r].id, all[k].id, sizeof all[r].id) == 0)
         {
-          snprintf (text, room,
-                    "ranks %d and %d compute on one device (%.15s, %.15s), and NCCL takes one "
-                    "rank for each: TAPEDECK_DEVICE=cuda gives each rank of a machine its own; "
-                    "\"mpi\" lets them share one",
-                    k, r, all[k].name, all[r].name);
+          snprintf (
+              text, room,
+              "ranks %d and %d compute on one device (%.15s, %.15s), and NCCL takes one "
+              "rank for each: TAPEDECK_DEVICE=cuda, or a CUDA_VISIBLE_DEVICES for each, gives "
+              "each rank of a machine its own; "
+              "\"mpi\" lets them share one",
+              k, r, all[k].name, all[r].name);
           return true;
         }
   return false;
@@ -111,6 +113,13 @@ far_of (TdComm *comm, TdDevice *device, TdTeam *team)
   *end = far;
   *far = (TdFar){ .device = device, .team = team, .used = true };
   return far;
+}
+
+/* For which a team is made: td_comm_new, td_comm_split, or an optimizer. */
+static const char *
+call_of (const TdComm *comm)
+{
+  return td__meet_name ((TdMeetKind)comm->mine.kind);
 }
 
 /* All have devices that can.  NULL after td__fail. */
@@ -130,7 +139,7 @@ open_team (TdComm *comm, TdDevice *d, const TdSite *site)
         snprintf (call.why, sizeof call.why, "%.199s",
                   td__engine.has_error ? td__engine.error.message : "it has failed");
     }
-  if (!comm->transport->bcast (comm->wire, &call, sizeof call, 0, why))
+  if (!td__wait_bcast (comm, &call, sizeof call, 0, why, site))
     {
       td__comm_fail (comm, why, site);
       return NULL;
@@ -138,8 +147,8 @@ open_team (TdComm *comm, TdDevice *d, const TdSite *site)
   if (!call.made)
     {
       if (comm->rank != 0)
-        td__fail (TD_ERR_DEVICE, "td_comm_new", site, "rank %d of %d: rank 0 makes no team: %s",
-                  comm->rank, comm->size, call.why);
+        td__fail (TD_ERR_DEVICE, call_of (comm), site,
+                  "rank %d of %d: rank 0 makes no team: %s", comm->rank, comm->size, call.why);
       return NULL;
     }
   wait = td__wait_begin (comm, TD_WAIT_EXCHANGE, 0, -1, site);
@@ -159,12 +168,12 @@ td__far_join (TdComm *comm, TdDevice *device, TdFarWish wish, const TdSite *site
   TdStatus status = TD_OK;
   int other = 1;
 
-  if (!comm->transport->gather (comm->wire, &mine, all, sizeof mine, why))
+  if (!td__wait_gather (comm, &mine, all, sizeof mine, why, site))
     status = td__comm_fail (comm, why, site);
   while (status == TD_OK && other < comm->size && all[other].wish == all[0].wish)
     other++;
   if (status == TD_OK && other < comm->size)
-    status = td__fail (TD_ERR_ARG, "td_comm_new", site,
+    status = td__fail (TD_ERR_ARG, call_of (comm), site,
                        "rank %d of %d: rank 0 asks for %s, rank %d for %s: all ranks must ask "
                        "for the same",
                        comm->rank, comm->size, wish_text (all[0].wish), other,
@@ -174,7 +183,7 @@ td__far_join (TdComm *comm, TdDevice *device, TdFarWish wish, const TdSite *site
       if (!cannot (all, comm->size, text, sizeof text))
         status = open_team (comm, device, site) != NULL ? TD_OK : td__error_status ();
       else if (wish == TD_FAR_MUST)
-        status = td__fail (TD_ERR_DEVICE, "td_comm_new", site,
+        status = td__fail (TD_ERR_DEVICE, call_of (comm), site,
                            "rank %d of %d: \"nccl\" cannot be had: %s", comm->rank, comm->size,
                            text);
     }
@@ -204,7 +213,7 @@ td__far_another (TdComm *comm, const TdSite *site)
   if (far == NULL)
     return NULL;
   all = td__xcalloc ((size_t)comm->size, sizeof *all);
-  if (!comm->transport->gather (comm->wire, &mine, all, sizeof mine, why))
+  if (!td__wait_gather (comm, &mine, all, sizeof mine, why, site))
     {
       td__comm_fail (comm, why, site);
       far = NULL;
@@ -247,13 +256,13 @@ td__far_leave (TdFar *far)
 
 /* All that anybody has followed is over on every rank. */
 static void
-let_all_end (const TdComm *comm)
+let_all_end (TdComm *comm)
 {
   const char mine = 0;
   char *all = td__xcalloc ((size_t)comm->size, 1), why[TD_WHY_WIRE];
 
   comm->far->device->ops->synchronize (comm->far->device);
-  comm->transport->gather (comm->wire, &mine, all, 1, why);
+  td__wait_gather (comm, &mine, all, 1, why, NULL);
   free (all);
 }
 

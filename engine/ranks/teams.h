@@ -30,8 +30,8 @@ typedef enum
  * where it must be and cannot, or ranks wish different things: on all of them. */
 TdStatus td__far_join (TdComm *comm, TdDevice *device, TdFarWish wish, const TdSite *site);
 /** Another team of the same devices, for what is on its way beside other calls; NULL where
- * there is none, or after td__fail.  For all ranks.  *Owner*: the communicator; the caller has
- * it till td__far_leave. */
+ * there is none, or after td__fail.  For all ranks.  *Owner*: the communicator, while there is
+ * one; td__far_leave gives it back, and after the communicator's end frees it. */
 TdFar *td__far_another (TdComm *comm, const TdSite *site);
 /** It is needed no more. */
 void td__far_leave (TdFar *far);
