@@ -122,13 +122,44 @@ call_of (const TdComm *comm)
   return td__meet_name ((TdMeetKind)comm->mine.kind);
 }
 
-/* All have devices that can.  NULL after td__fail. */
-static TdFar *
-open_team (TdComm *comm, TdDevice *d, const TdSite *site)
+/* Have all opened theirs?  *first: the first that has not, where this is known. */
+static bool
+all_opened (TdComm *comm, bool opened, int *first, const TdSite *site)
+{
+  char *all = td__xcalloc ((size_t)comm->size, 1), why[TD_WHY_WIRE] = "";
+  const char mine = opened;
+
+  *first = 0;
+  if (!td__wait_gather (comm, &mine, all, 1, why, site))
+    td__comm_fail (comm, why, site);
+  else
+    while (*first < comm->size && all[*first])
+      ++*first;
+  free (all);
+  return *first == comm->size;
+}
+
+/* NCCL does not start: no error where arrays can go through the host. */
+static void
+go_without (const TdComm *comm, bool earlier, int first)
+{
+  if (comm->parted)
+    return;
+  if (comm->rank == first)
+    fprintf (stderr,
+             "tapedeck: rank %d of %d: arrays of GPUs go through the host, for NCCL does not "
+             "start: %s\n",
+             comm->rank, comm->size,
+             earlier ? "see the error before" : td__engine.error.message);
+  if (!earlier)
+    td_error_clear ();
+}
+
+/* An id that rank 0 makes for all; false after td__fail, on all of them. */
+static bool
+share_id (TdComm *comm, TdDevice *d, TdTeamId *id, const TdSite *site)
 {
   char why[TD_WHY_WIRE] = "";
-  TdTeam *team;
-  TdWait wait;
   Call call;
 
   memset (&call, 0, sizeof call); /* its bytes are sent */
@@ -140,23 +171,39 @@ open_team (TdComm *comm, TdDevice *d, const TdSite *site)
                   td__engine.has_error ? td__engine.error.message : "it has failed");
     }
   if (!td__wait_bcast (comm, &call, sizeof call, 0, why, site))
+    td__comm_fail (comm, why, site);
+  else if (!call.made && comm->rank != 0)
+    td__fail (TD_ERR_DEVICE, call_of (comm), site, "rank %d of %d: rank 0 makes no team: %s",
+              comm->rank, comm->size, call.why);
+  *id = call.id;
+  return call.made && !comm->parted;
+}
+
+/* All have devices that can.  NULL after td__fail, unless they only can: then also where NCCL
+ * does not start, on all. */
+static TdFar *
+open_team (TdComm *comm, TdDevice *d, TdFarWish wish, const TdSite *site)
+{
+  const bool earlier = td__engine.has_error;
+  TdTeam *team = NULL;
+  TdTeamId id;
+  TdWait wait;
+  int first = 0;
+
+  if (share_id (comm, d, &id, site))
     {
-      td__comm_fail (comm, why, site);
-      return NULL;
+      wait = td__wait_begin (comm, TD_WAIT_EXCHANGE, 0, -1, site);
+      team = d->ops->teams->open (d, &id, comm->rank, comm->size);
+      td__wait_end (comm, &wait, team != NULL);
+      if (wish == TD_FAR_MUST && team == NULL)
+        td__comm_abort (comm); /* the others wait for it */
+      if (wish == TD_FAR_MUST ? team != NULL : all_opened (comm, team != NULL, &first, site))
+        return far_of (comm, d, team);
+      if (team != NULL)
+        d->ops->teams->close (d, team, false);
     }
-  if (!call.made)
-    {
-      if (comm->rank != 0)
-        td__fail (TD_ERR_DEVICE, call_of (comm), site,
-                  "rank %d of %d: rank 0 makes no team: %s", comm->rank, comm->size, call.why);
-      return NULL;
-    }
-  wait = td__wait_begin (comm, TD_WAIT_EXCHANGE, 0, -1, site);
-  team = d->ops->teams->open (d, &call.id, comm->rank, comm->size);
-  td__wait_end (comm, &wait, team != NULL);
-  if (team != NULL)
-    return far_of (comm, d, team);
-  td__comm_abort (comm); /* the others wait for it */
+  if (wish == TD_FAR_CAN)
+    go_without (comm, earlier, first);
   return NULL;
 }
 
@@ -181,7 +228,10 @@ td__far_join (TdComm *comm, TdDevice *device, TdFarWish wish, const TdSite *site
   else if (status == TD_OK && wish != TD_FAR_NEVER)
     {
       if (!cannot (all, comm->size, text, sizeof text))
-        status = open_team (comm, device, site) != NULL ? TD_OK : td__error_status ();
+        status = open_team (comm, device, wish, site) != NULL
+                         || (wish == TD_FAR_CAN && !comm->parted)
+                     ? TD_OK
+                     : td__error_status ();
       else if (wish == TD_FAR_MUST)
         status = td__fail (TD_ERR_DEVICE, call_of (comm), site,
                            "rank %d of %d: \"nccl\" cannot be had: %s", comm->rank, comm->size,
@@ -226,7 +276,7 @@ td__far_another (TdComm *comm, const TdSite *site)
   for (uint64_t bit = 1; far != NULL && !(idle & bit); bit <<= 1)
     far = far->next;
   if (far == NULL)
-    far = open_team (comm, comm->far->device, site);
+    far = open_team (comm, comm->far->device, TD_FAR_MUST, site);
   if (far != NULL)
     far->used = true;
   return far;

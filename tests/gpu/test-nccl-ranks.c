@@ -127,6 +127,48 @@ no_name__takes_nccl_between_gpus_of_their_own_and_else_mpi (void **state)
   td_device_use (gpu);
 }
 
+/* On one rank, when the others have started; on all of them; where rank 0 begins. */
+static void
+no_name__goes_by_mpi_on_all_ranks_where_nccl_does_not_start (void **state)
+{
+  static const struct
+  {
+    const char *function;
+    int rank; /* -1: all */
+  } faults[] = { { "ncclCommInitRank after all", 1 },
+                 { "ncclCommInitRank", -1 },
+                 { "ncclGetUniqueId", 0 } };
+
+  (void)state;
+  for (int i = 0; i < 3; i++)
+    {
+      TdComm *comm;
+
+      if (faults[i].rank < 0 || faults[i].rank == me)
+        far_cuda_driver ()->fail_call (faults[i].function, 1, 999);
+      comm = td_comm_new (NULL);
+      assert_null (td_error ());
+      assert_int_equal (td_comm_size (comm), n_ranks);
+      exchanges ();
+      TD_SCOPE ("sum")
+        assert_sum (td_comm_allreduce (comm, own_number (gpu)));
+      assert_int_equal (exchanges (), 0);
+      td_comm_free (comm);
+    }
+}
+
+/* By the name of the call that made it. */
+static void
+part__without_a_team_is_an_error_of_td_comm_split (void **state)
+{
+  (void)state;
+  if (me == 0)
+    far_cuda_driver ()->fail_call ("ncclGetUniqueId", 1, 999);
+  assert_int_equal (td_comm_size (td_comm_split (world, 0, 0)), 0);
+  assert_non_null (strstr (said (TD_ERR_DEVICE),
+                           me == 0 ? "ncclGetUniqueId failed" : "td_comm_split: rank "));
+}
+
 static void
 device__of_two_ranks_is_refused_on_all (void **state)
 {
@@ -372,15 +414,17 @@ main (int argc, char **argv)
   };
 
   /* these want one device in the process; td_finish is what the last one is about */
-  const struct CMUnitTest training[] = {
+  const struct CMUnitTest one_device[] = {
+    ranks_test (no_name__goes_by_mpi_on_all_ranks_where_nccl_does_not_start),
+    ranks_test (part__without_a_team_is_an_error_of_td_comm_split),
     ranks_test (order__of_gradients_and_exchanges_in_backward_is_one_on_all_ranks),
     ranks_test (rank__that_has_begun_no_backward_sends_as_much_before_an_exchange),
     cmocka_unit_test (end__waits_for_no_sum_that_nobody_brings),
   };
 
   self = argv[0];
-  if (argc > 1 && strcmp (argv[1], "training") == 0)
-    return cmocka_run_group_tests (training, start, ranks_stop);
+  if (argc > 1 && strcmp (argv[1], "one-device") == 0)
+    return cmocka_run_group_tests (one_device, start, ranks_stop);
   if (argc > 1)
     return too_few ();
   return cmocka_run_group_tests (tests, start, ranks_stop);

@@ -567,32 +567,6 @@ reset_groups (void)
   last.comm = NULL;
 }
 
-int
-ncclCommInitRank (TdNcclComm *comm, int n, TdTeamId id, int rank)
-{
-  Comm *c;
-  int result;
-
-  if (n < 1 || n > MOST || rank < 0 || rank >= n)
-    return INVALID;
-  if (fake_enter ("ncclCommInitRank") != CUDA_SUCCESS)
-    return 1;
-  c = calloc (1, sizeof *c);
-  if (c == NULL)
-    return 2;
-  memcpy (c->folder, id.bytes, sizeof c->folder);
-  c->rank = rank;
-  c->size = n;
-  c->device = fake_device ();
-  fake_reset_more = reset_groups;
-  result = meet (c);
-  if (result != TD_NCCL_SUCCESS)
-    free (c);
-  else
-    *comm = c;
-  return result;
-}
-
 /* The last one clears up. */
 static void
 leave (Comm *c)
@@ -616,6 +590,36 @@ leave (Comm *c)
   if (folder != NULL)
     closedir (folder);
   rmdir (c->folder);
+}
+
+/* A fault may be of the call, or of "ncclCommInitRank after all": when all have come. */
+int
+ncclCommInitRank (TdNcclComm *comm, int n, TdTeamId id, int rank)
+{
+  Comm *c;
+  int result;
+
+  if (n < 1 || n > MOST || rank < 0 || rank >= n)
+    return INVALID;
+  c = calloc (1, sizeof *c);
+  if (c == NULL)
+    return 2;
+  memcpy (c->folder, id.bytes, sizeof c->folder);
+  c->rank = rank;
+  c->size = n;
+  c->device = fake_device ();
+  fake_reset_more = reset_groups;
+  result = fake_enter ("ncclCommInitRank") != CUDA_SUCCESS ? 1 : meet (c);
+  if (result == TD_NCCL_SUCCESS && fake_enter ("ncclCommInitRank after all") != CUDA_SUCCESS)
+    result = 1;
+  if (result != TD_NCCL_SUCCESS)
+    {
+      leave (c);
+      free (c);
+    }
+  else
+    *comm = c;
+  return result;
 }
 
 static int
