@@ -96,6 +96,21 @@ fake__sees_an_event_that_came_too_early (void **state)
   assert_violation ("no event is between them");
 }
 
+/* Also while nobody waits: the driver runs what it can when there is much.  No call of a
+ * program makes such an event. */
+static void
+fake__sees_a_stream_that_waits_for_what_never_comes (void **state)
+{
+  struct FakeEvent *e = (struct FakeEvent *)event;
+
+  e->recorded++;
+  cuStreamWaitEvent (b, event, 0);
+  for (int i = 0; i < 500; i++)
+    cuMemsetD8Async (memory, 1, 1, b);
+  e->reached = e->recorded;
+  assert_violation ("streams wait for each other");
+}
+
 static void
 fake__lets_two_streams_read_and_use_other_places (void **state)
 {
@@ -386,6 +401,7 @@ main (void)
     row (fake__accepts_ordered_work),
     row (fake__sees_two_streams_without_an_event),
     row (fake__sees_an_event_that_came_too_early),
+    row (fake__sees_a_stream_that_waits_for_what_never_comes),
     row (fake__lets_two_streams_read_and_use_other_places),
     row (fake__sees_memory_given_back_under_waiting_work),
     row (fake__sees_copies_out_of_bounds),

@@ -44,7 +44,7 @@ static struct
   struct FakeEvent *events[MAX_EVENTS];
   uint32_t dice;
   bool draining;
-  bool others; /* some stream waits for another process */
+  bool others; /* some stream waits for another process, since the last command ran */
 } now;
 
 static void
@@ -300,11 +300,13 @@ step (CUstream s)
 static void
 drain_as (bool patient, CUstream wanted, const struct FakeEvent *event, uint64_t version)
 {
+  bool others = false; /* have to come first */
   int idle = 0;
 
   if (now.draining)
     return;
   now.draining = true;
+  now.others = false;
   fake_memory_open ();
   while (idle < 64 * MAX_STREAMS)
     {
@@ -316,15 +318,17 @@ drain_as (bool patient, CUstream wanted, const struct FakeEvent *event, uint64_t
       now.dice = now.dice * 1664525u + 1013904223u;
       s = &now.streams[(now.dice >> 16) % MAX_STREAMS];
       idle = now.used[s->number] && step (s) ? 0 : idle + 1;
+      now.others &= idle > 0;
       if (idle < 64 * MAX_STREAMS || !now.others)
         continue;
-      now.others = false;
-      if (!patient)
+      others = !patient;
+      if (others)
         break;
       usleep (100);
+      now.others = false;
       idle = 0;
     }
-  if (idle > 0 && idle == 64 * MAX_STREAMS && patient)
+  if (idle == 64 * MAX_STREAMS && !others)
     fake_violation ("streams wait for each other");
   fake_memory_close ();
   now.draining = false;
