@@ -19,9 +19,9 @@ static void
 reload (const TdServeOptions *o)
 {
   char why[TD_SERVE_WHY];
-  TdServeModel *m = td_serve_record_load (o->model, why);
+  TdServeModel *old = td_serve_model_ref (), *m = td_serve_record_load (o->model, old, why);
 
-  td_serve_count (m != NULL ? TD_SERVE_RELOADS : TD_SERVE_RELOADS_FAILED);
+  td_serve_model_unref (old);
   if (m != NULL)
     {
       td_serve_model_swap (m);
@@ -30,6 +30,7 @@ reload (const TdServeOptions *o)
   else
     fprintf (stderr, "tapedeck: serve: %s%sthe model from before stays\n", why,
              *why != '\0' ? "; " : "");
+  td_serve_count (m != NULL ? TD_SERVE_RELOADS : TD_SERVE_RELOADS_FAILED); /* it is done */
 }
 
 /* Of those that waited too long, what is left is run. */
@@ -77,6 +78,8 @@ loop (const TdServeOptions *o)
     {
       const int n = td_serve_queue_take (batch, MOST_REQUESTS, o);
 
+      td_serve_models_collect (); /* what is recorded has no memory beside it that nobody needs
+                                   */
       if (n > 0)
         run_batch (batch, n, o);
       if (td_serve_reload_wanted ())
@@ -144,7 +147,7 @@ serve (const TdServeOptions *o)
 
   if (!td_serve_signals_begin (o))
     return TD_EXIT_USAGE;
-  m = td_serve_record_load (o->model, why);
+  m = td_serve_record_load (o->model, NULL, why);
   if (m != NULL)
     td_serve_model_swap (m);
   else if (*why != '\0')

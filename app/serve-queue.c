@@ -91,7 +91,7 @@ td_serve_models_collect (void)
     {
       TdServeModel *next = gone->older;
 
-      td_serve_model_free (gone);
+      td_serve_record_free (gone);
       gone = next;
     }
 }

@@ -6,6 +6,7 @@
 #include "serve.h"
 
 #include "record/on-demand.h"
+#include "train/links/replace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,17 +78,36 @@ td_serve_record_ready (int argc, char **argv)
   td__record_pause ();
 }
 
+/* The tape has its parameters, by the names that it has in place of the old one; of a file that
+ * cannot be loaded it has nothing. */
 TdServeModel *
-td_serve_record_load (const char *path, char *why)
+td_serve_record_load (const char *path, TdServeModel *old, char *why)
 {
   TdServeModel *m;
 
   if (td_serve_records ())
-    td__record_resume ();
+    td__record_try ();
   m = td_serve_model_load (path, why);
+  if (td_serve_records ())
+    {
+      td__record_tried (m != NULL);
+      td__record_resume ();
+    }
+  if (m != NULL)
+    td__link_replace (m->link, old != NULL ? old->link : NULL);
   if (td_serve_records ())
     td__record_pause ();
   return m;
+}
+
+void
+td_serve_record_free (TdServeModel *m)
+{
+  if (td_serve_records ())
+    td__record_resume ();
+  td_serve_model_free (m);
+  if (td_serve_records ())
+    td__record_pause ();
 }
 
 /* A word on the tape, the call, and all of it there for a window that has the tape open. */

@@ -239,8 +239,11 @@ bool td_serve_records (void);
 /** Behind td_init: say what runs, by the arguments from the command's name on; nothing more is
  * recorded until a request is. */
 void td_serve_record_ready (int argc, char **argv);
-/** td_serve_model_load, with its parameters on the tape. */
-TdServeModel *td_serve_record_load (const char *path, char *why);
+/** td_serve_model_load, with its parameters on the tape, and the name of the one that it
+ * replaces; old NULL: none. */
+TdServeModel *td_serve_record_load (const char *path, TdServeModel *old, char *why);
+/** td_serve_model_free, on the tape too. */
+void td_serve_record_free (TdServeModel *m);
 /** Run a request and record it.  Returns what td_serve_model_call does. */
 int td_serve_record_call (TdServeRequest *r);
 /** Keep what a batch was given if it took long, and none was kept lately. */

@@ -27,6 +27,43 @@ td__record_resume (void)
   td__engine.observer = &td__recorder->observer;
 }
 
+/* What the observer does while something is tried. */
+static void
+no_error (TdObserver *o, const TdError *error)
+{
+  (void)o;
+  (void)error;
+}
+
+static void
+no_param (TdObserver *o, const TdPath *path, const TdVar *param, bool learnt)
+{
+  (void)o;
+  (void)path;
+  (void)param;
+  (void)learnt;
+}
+
+static TdObserver usual;
+
+void
+td__record_try (void)
+{
+  usual = td__recorder->observer;
+  td__recorder->observer.error = no_error;
+  td__recorder->observer.param = no_param;
+  td__record_resume ();
+}
+
+void
+td__record_tried (bool kept)
+{
+  td__recorder->observer = usual;
+  if (!kept)
+    td__recorder->n_pending = td__recorder->n_live = 0;
+  td__record_pause ();
+}
+
 void
 td__record_info (const char *key, const char *value)
 {

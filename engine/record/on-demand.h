@@ -13,6 +13,11 @@ void td__record_pause (void);
 /** Record again: the next iteration, and what it is given as it is described then.  Before
  * td_finish too, which writes how the run ended. */
 void td__record_resume (void);
+/** Resume for something that may not come to stay, as a file that is loaded: what is allocated
+ * and freed is recorded, no parameter and no error. */
+void td__record_try (void);
+/** Pause behind it.  kept: false: it has been freed, and nothing of it is recorded. */
+void td__record_tried (bool kept);
 /** Say something about the run: "program", "device" ... */
 void td__record_info (const char *key, const char *value);
 /** Put a word about the iteration that is open on the tape. */

@@ -72,9 +72,10 @@ INCLUDES = {
     "ui/settings": [],
     # The supervisor is the other end of the ring and of the control socket.
     # Arrays of requests are npy files, too; models of ONNX are looked at without being made; weights
-    # of other programs are files whose names are not known before.
+    # of other programs are files whose names are not known before.  A server loads its model anew.
     "app": PUBLIC + TAPE + ["ui/", "viz/", "engine/record/", "engine/train/serial/npy.h",
-                            "engine/train/serial/archive.h", "engine/train/onnx/look.h"],
+                            "engine/train/serial/archive.h", "engine/train/onnx/look.h",
+                            "engine/train/links/replace.h"],
     "tests": [""],  # tests look at everything
 }
 

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "link.h"
+#include "replace.h"
 #include "host-memory.h"
 
 #include "report.h"
@@ -288,6 +289,23 @@ td__link_rename (TdLink *link, const char *name)
     return;
   link->name = td__xstrdup (name);
   free (old);
+  set_paths (link);
+  td__links_changed (link->path, link->site);
+}
+
+void
+td__link_replace (TdLink *link, TdLink *old)
+{
+  TdObserver *o = td__engine.observer;
+  char name[201];
+
+  if (old != NULL)
+    {
+      snprintf (name, sizeof name, "%.180s (replaced)", old->name);
+      td__engine.observer = NULL; /* its parameters are on the tape by the name that they had */
+      td__link_rename (old, name);
+      td__engine.observer = o;
+    }
   set_paths (link);
   td__links_changed (link->path, link->site);
 }

@@ -1,0 +1,11 @@
+/* A model that is loaded anew, in a program that goes on.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "tapedeck.h"
+
+/** Have a root take the place of another, and its name, if its own is the same: that goes by
+ * "NAME (replaced)" until it is freed.  Tells a recorder of the parameters of `link`, as if it
+ * had been made now, and of none of `old`.  old NULL: only that. */
+void td__link_replace (TdLink *link, TdLink *old);
