@@ -65,8 +65,12 @@ bool
 td_serve_check_holds (TdServeModel *m, TdServeRequest *const *batch, int n, int wanted)
 {
   TdServeArray alone[TD_SERVE_MOST_PORTS] = { 0 };
+  TdServeSizes sizes = { 0 };
   char why[TD_SERVE_WHY];
   bool same = true;
+
+  if (wanted > 0 && !td_serve_sizes_of (&sizes, batch, n))
+    return true; /* no memory: as if this call had not been held */
 
   for (int k = 0; k < wanted && same; k++)
     {
@@ -74,11 +78,12 @@ td_serve_check_holds (TdServeModel *m, TdServeRequest *const *batch, int n, int 
       const TdServeRequest *r = batch[wanted == n ? k : (int)(m->n_tried % (uint64_t)n)];
 
       same = td_serve_model_call (m, r->number, NULL, r->in, alone, why) == 200
-             && td_serve_are_close (alone, r->out, m->ports.n_out);
+             && td_serve_are_close (alone, r->out, &sizes, m->ports.n_out);
       td_serve_clear (alone, m->ports.n_out);
       td_serve_count (TD_SERVE_HELD);
       m->n_tried++;
     }
+  td_serve_sizes_clear (&sizes);
   if (same)
     return true;
   td_serve_count (TD_SERVE_DIFFERED);

@@ -222,8 +222,19 @@ int td_serve_check_wants (TdServeModel *m, TdServeRequest *const *batch, int n);
 bool td_serve_check_holds (TdServeModel *m, TdServeRequest *const *batch, int n, int wanted);
 /** Element i of an array of the wire. */
 double td_serve_element (const TdServeArray *a, size_t i);
-/** Are two lists of n arrays the same, up to how sums of other lengths are rounded? */
-bool td_serve_are_close (const TdServeArray *a, const TdServeArray *b, int n);
+/** How large the outputs of a batch are, for each output and each place along its axes. */
+typedef struct TdServeSizes
+{
+  double *of[TD_SERVE_MOST_PORTS];
+} TdServeSizes;
+/** Of the answers of n requests.  *Owner*: the caller, td_serve_sizes_clear ().  False: no
+ * memory. */
+bool td_serve_sizes_of (TdServeSizes *sizes, TdServeRequest *const *batch, int n);
+void td_serve_sizes_clear (TdServeSizes *sizes);
+/** Are the n outputs a of a request the same as b, its part of that batch, up to how sums of
+ * other lengths are rounded? */
+bool td_serve_are_close (const TdServeArray *a, const TdServeArray *b,
+                         const TdServeSizes *sizes, int n);
 /** Put the inputs of n requests behind each other, along the first axis.  False: no memory. */
 bool td_serve_gather (TdServeRequest *const *batch, int n, TdServeArray *in);
 /** Hand out the rows of the outputs.  False: they are not as many as went in. */

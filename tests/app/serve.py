@@ -17,8 +17,8 @@ import shutil  # noqa: E402
 import subprocess  # noqa: E402
 import threading  # noqa: E402
 from checks import Report  # noqa: E402
-from serve_case import (JSON, NPY, RANDOM, W, Server, biased, centred, coupled, halves, linear, npy,  # noqa: E402
-                        npy_arrays, of_type, post, table, trained)
+from serve_case import (JSON, NPY, RANDOM, W, Server, biased, centred, coupled, halves, linear,  # noqa: E402
+                        npy, npy_arrays, of_type, post, rounds, small_beside_large, table, trained)
 
 
 def expect(*pairs):
@@ -317,6 +317,14 @@ def main():
         report.claim("an input that has a default may be left out", left_out(program, paths["biased"]))
         report.claim("a gathered answer that differs is found where numbers are new", held(program, paths["new"], 400))
         report.claim("a gathered answer that differs is found in a while", held(program, paths["while"], 4))
+        for axis, shape in [(1, (1, 4)), (2, (2, 4, 3))]:
+            paths["small"] = pathlib.Path(folder, f"small{axis}.onnx")
+            paths["small"].write_bytes(small_beside_large(axis))
+            report.claim(f"small numbers beside large ones are held against small ones, {len(shape)} axes",
+                         small_ones(program, paths["small"], shape))
+        paths["rounds"] = pathlib.Path(folder, "rounds.onnx")
+        paths["rounds"].write_bytes(rounds())
+        report.claim("what is rounded otherwise is gathered on", rounding_alone(program, paths["rounds"]))
         report.claim("one bad request of a batch spoils no other", spoils_none(program, paths["table"]))
         report.claim("what cannot be served is said in one line, exit 2", wrong_starts(program, folder, paths))
     report.end()
@@ -396,6 +404,41 @@ def held(program, path, limit):
                            ("counted", server.metric("gathered_differed_total"), 1),
                            ("said", server.said().count("not gathered any more"), 1))
     return problems[:8]
+
+
+def small_ones(program, path, shape):
+    """Rows that depend on each other in numbers that are a millionth of those beside them: found before the first
+    answers are out, alone as well as among requests that are larger."""
+    problems = []
+    with Server(program, path, "--deadline", 200, "--batch", 64) as server:
+        scale = np.array([1e6, 1, 1, 1e-1]).reshape((1, 4) + (1,) * (len(shape) - 2))
+        inputs = [RANDOM.uniform(-1, 1, shape) * (100 if i == 3 else 1) for i in range(8)]
+        for _ in range(2):
+            for x, (status, said) in zip(inputs, at_once(server, [x.tolist() for x in inputs])):
+                got = np.array(said.get("outputs", {}).get("y", np.nan))
+                want = (x + np.array([0, 0, 0, 1]).reshape(scale.shape) * x.max(0, keepdims=True)) * scale
+                if status != 200 or got.shape != want.shape or not np.allclose(got / scale, want / scale, rtol=1e-4, atol=1e-5):
+                    problems.append(f"{x.tolist()}: {status} {got.tolist()}, {want.tolist()} expected")
+        said = json.loads(server.ask("GET", "/model")[2])
+        problems += expect(("gathered", said["gathered"], "no"))
+    return problems[:6]
+
+
+def rounding_alone(program, path):
+    """Numbers that are differences of larger ones, half of them 0: gathered as long as it is only rounding."""
+    problems = []
+    with Server(program, path, "--deadline", 20, "--batch", 64) as server:
+        for i in range(30):
+            inputs = [RANDOM.standard_normal((1, 512)).astype(np.float32) * (1 + i) for _ in range(2 + i % 5)]
+            for x, (status, said) in zip(inputs, at_once(server, [x.tolist() for x in inputs])):
+                want = np.maximum(x, 0)
+                if status != 200 or not np.allclose(said["outputs"]["y"], want, rtol=1e-4, atol=1e-5 * np.abs(want).max()):
+                    problems.append(f"round {i}: {status}")
+        said = json.loads(server.ask("GET", "/model")[2])
+        problems += expect(("gathered", said["gathered"], "yes"))
+        if said["tried"] < 40:
+            problems.append(f"{said['tried']} requests were held, 40 expected")
+    return problems[:6]
 
 
 def spoils_none(program, path):

@@ -48,6 +48,16 @@ def coupled(limit):
                  [("limit", np.array(limit, np.float32)), ("zero", np.array(0, np.float32))])
 
 
+def small_beside_large(axis):
+    """y = (x + c m) s, m the maximum over all rows: large where s is, and coupled where it is small, along an axis."""
+    shape = [1, 4] if axis == 1 else [1, 4, 1]
+    c, s = np.array([0, 0, 0, 1], np.float32).reshape(shape), np.array([1e6, 1, 1, 1e-1], np.float32).reshape(shape)
+    dims = ["n", 4] if axis == 1 else ["n", 4, 3]
+    return model([node("ReduceMax", ["x"], ["m"], axes=[0], keepdims=1), node("Mul", ["m", "c"], ["d"]),
+                  node("Add", ["x", "d"], ["sum"]), node("Mul", ["sum", "s"], ["y"])],
+                 [("x", FLOAT, dims)], [("y", FLOAT, dims)], [("c", c), ("s", s)])
+
+
 def biased():
     """y (n, 4) = x + b, where b may be left out: it is 1."""
     return model([node("Add", ["x", "b"], ["y"])], [("x", FLOAT, ["n", 4]), ("b", FLOAT, [4])], [("y", FLOAT, ["n", 4])],
@@ -76,6 +86,12 @@ def heavy(depth):
     names = ["x"] + [f"h{i}" for i in range(depth - 1)] + ["y"]
     return model([node("MatMul", [a, "S"], [b]) for a, b in zip(names, names[1:])],
                  [("x", FLOAT, ["n", 512])], [("y", FLOAT, ["n", 512])], [("S", SQUARE)])
+
+
+def rounds():
+    """y (n, 512) = the positive part of (x + m) - m, m the maximum over all rows, which rounds otherwise for each m."""
+    return model([node("ReduceMax", ["x"], ["m"], keepdims=0), node("Add", ["x", "m"], ["a"]), node("Sub", ["a", "m"], ["b"]),
+                  node("Relu", ["b"], ["y"])], [("x", FLOAT, ["n", 512])], [("y", FLOAT, ["n", 512])])
 
 
 def npy(*arrays):
