@@ -72,6 +72,8 @@ td_client_free (TdServeConnection *c)
   pthread_mutex_unlock (&lock);
   n_clients--;
   n_busy -= is_busy (c->state);
+  if (c->lingers)
+    td_linger_begin (c->fd);
   free (c);
 }
 

@@ -1,118 +1,13 @@
-/* What the headers of a request say: where its body ends, which two programs must never read in
- * two ways; in what form it comes, and in which the answer goes.
- * *Source*: RFC 9112, 3.2, 5.1, 6.1 and 6.3; RFC 9110, 12.5.1.
+/* What the headers of a request say of forms: in which it comes, and in which the answer goes.
+ * *Source*: RFC 9110, 12.5.1.
  *
  * SPDX-License-Identifier: MIT */
 #define TD_NO_SITES
 #include "serve.h"
 
 #include <microhttpd.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-/* --- where the body ends -------------------------------------------------------------------
- */
-
-typedef struct
-{
-  int n_hosts, n_lengths, n_encodings;
-  bool is_length_whole, is_chunked; /* the last of each */
-  bool is_folded;
-  char odd[40]; /* a header whose name is none, or whose value */
-} Frame;
-
-/* Letters, digits and a few signs; a blank before the colon would be part of it. */
-static bool
-is_name (const char *name, size_t n)
-{
-  for (size_t i = 0; i < n; i++)
-    {
-      const unsigned char c = (unsigned char)name[i];
-
-      if (c <= ' ' || c >= 0x7f || strchr ("\"(),/:;<=>?@[\\]{}", c) != NULL)
-        return false;
-    }
-  return n > 0;
-}
-
-/* Without a CR that may be the end of a line to others. */
-static bool
-is_value (const char *value, size_t n)
-{
-  for (size_t i = 0; i < n; i++)
-    if (((unsigned char)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
-      return false;
-  return true;
-}
-
-static bool
-is_text (const char *text, size_t n, const char *other)
-{
-  return n == strlen (other) && strncasecmp (text, other, n) == 0;
-}
-
-static enum MHD_Result
-take_header (void *user, enum MHD_ValueKind kind, const char *name, size_t n_name,
-             const char *value, size_t n)
-{
-  Frame *f = user;
-
-  (void)kind;
-  /* A line that goes on in the next makes libmicrohttpd 0.9.75 put that behind the name, which
-   * it moves for it, and leave the value where it was: Content-Len can become Content-Length.
-   */
-  f->is_folded |= value != NULL && (uintptr_t)value < (uintptr_t)name;
-  value = value != NULL ? value : "";
-  if (!is_name (name, n_name) || !is_value (value, n))
-    snprintf (f->odd, sizeof f->odd, "\"%.30s\"", n_name > 0 ? name : "");
-  else if (is_text (name, n_name, MHD_HTTP_HEADER_HOST))
-    f->n_hosts++;
-  else if (is_text (name, n_name, MHD_HTTP_HEADER_CONTENT_LENGTH))
-    {
-      f->n_lengths++;
-      f->is_length_whole = n > 0 && strspn (value, "0123456789") == n;
-    }
-  else if (is_text (name, n_name, MHD_HTTP_HEADER_TRANSFER_ENCODING))
-    {
-      f->n_encodings++;
-      f->is_chunked = is_text (value, n, "chunked");
-    }
-  return MHD_YES;
-}
-
-bool
-td_serve_frame (TdServeRequest *r, const char *version, int *status, char *why)
-{
-  const bool is_old = strcmp (version, MHD_HTTP_VERSION_1_0) == 0;
-  Frame f = { 0 };
-
-  MHD_get_connection_values_n (r->connection, MHD_HEADER_KIND, take_header, &f);
-  *status = 400;
-  if (f.is_folded)
-    return td_serve_refuse (why, "a header on one line expected");
-  if (*f.odd != '\0')
-    return td_serve_refuse (why, "header %s: a name without blanks, a colon and text expected",
-                            f.odd);
-  if (f.n_lengths > 1)
-    return td_serve_refuse (why, "Content-Length: one expected, got %d", f.n_lengths);
-  if (f.n_lengths > 0 && f.n_encodings > 0)
-    return td_serve_refuse (why, "Content-Length and Transfer-Encoding: one of the two "
-                                 "expected");
-  if (f.n_lengths > 0 && !f.is_length_whole)
-    return td_serve_refuse (why, "Content-Length: a whole number expected");
-  if (f.n_encodings > 0 && is_old)
-    return td_serve_refuse (why, "Transfer-Encoding: HTTP/1.1 expected");
-  if (!is_old && f.n_hosts != 1)
-    return td_serve_refuse (why, "Host: one expected, got %d", f.n_hosts);
-  if (f.n_encodings > 1 || (f.n_encodings == 1 && !f.is_chunked))
-    {
-      *status = 501;
-      return td_serve_refuse (why, "Transfer-Encoding: chunked expected, and nothing else");
-    }
-  return true;
-}
 
 /* --- forms ---------------------------------------------------------------------------------
  */
@@ -174,14 +69,19 @@ weight_of (const char *range)
   return 1;
 }
 
-/* Of a form, by the range that names it most closely; what no range names is wanted least. */
-static double
-weight_in (const char *accept, const char *type)
+/* Of each form, by the range that names it most closely; what no range names is wanted least.
+ */
+typedef struct
+{
+  double weight[TD_SERVE_N_FORMS];
+  int closest[TD_SERVE_N_FORMS]; /* -1: no range yet */
+  bool any;
+} Wanted;
+
+static void
+weigh (const char *accept, const char *type, double *weight, int *closest)
 {
   static const char *const wide[] = { "*/*", "application/*" };
-  const double unnamed = 1e-4;
-  double weight = unnamed;
-  int closest = -1;
 
   for (const char *at = accept; at != NULL; at = strchr (at, ','), at += at != NULL ? 1 : 0)
     {
@@ -191,24 +91,44 @@ weight_in (const char *accept, const char *type)
       for (int i = 0; i < 2; i++)
         close = is_type (at, wide[i]) ? i : close;
       close = is_type (at, type) ? 2 : close;
-      if (close > closest)
+      if (close > *closest)
         {
-          closest = close;
-          weight = weight_of (at);
+          *closest = close;
+          *weight = weight_of (at);
         }
     }
-  return weight;
+}
+
+/* Several lines are one list. */
+static enum MHD_Result
+take_accept (void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+  Wanted *w = user;
+
+  (void)kind;
+  if (value == NULL || strcasecmp (name, MHD_HTTP_HEADER_ACCEPT) != 0)
+    return MHD_YES;
+  w->any = true;
+  for (int f = 0; f < TD_SERVE_N_FORMS; f++)
+    weigh (value, td_serve_forms[f].type, &w->weight[f], &w->closest[f]);
+  return MHD_YES;
 }
 
 TdServeForm
 td_serve_accepted (const TdServeRequest *r)
 {
-  const char *accept = td_serve_header (r, MHD_HTTP_HEADER_ACCEPT);
+  const double unnamed = 1e-4;
   TdServeForm best = r->form;
+  Wanted w = { .any = false };
 
-  for (int f = 0; accept != NULL && f < TD_SERVE_N_FORMS; f++)
-    if (weight_in (accept, td_serve_forms[f].type)
-        > weight_in (accept, td_serve_forms[best].type))
+  for (int f = 0; f < TD_SERVE_N_FORMS; f++)
+    {
+      w.weight[f] = unnamed;
+      w.closest[f] = -1;
+    }
+  MHD_get_connection_values (r->connection, MHD_HEADER_KIND, take_accept, &w);
+  for (int f = 0; w.any && f < TD_SERVE_N_FORMS; f++)
+    if (w.weight[f] > w.weight[best])
       best = (TdServeForm)f;
   return best;
 }

@@ -1,8 +1,9 @@
 /* HTTP by libmicrohttpd: a request's way from its first line to its answer.
  *
- * What is wrong with a request is known early, and said when it has come whole: a client that
- * is still sending may not read, and would find its connection reset.  One that asks first
- * (Expect: 100-continue) is told at once, and so is one of which nobody knows where it ends.
+ * What is wrong with a request is known early, and said when it has come whole, so that the
+ * connection can go on.  One that asks first (Expect: 100-continue) is told at once, and so is
+ * one that is too long, or of which nobody knows where it ends: its connection is closed, and
+ * what it still sends is read for a while, since it would find its connection reset else.
  *
  * SPDX-License-Identifier: MIT */
 #define TD_NO_SITES
@@ -51,9 +52,9 @@ on_line (void *cls, const char *uri, struct MHD_Connection *connection)
   TdServeRequest *r = client != NULL ? calloc (1, sizeof *r) : NULL;
 
   (void)cls;
-  (void)uri;
   if (r == NULL)
     return NULL;
+  td_serve_take_target (r, uri);
   client->status = 0;
   client->has_head = false;
   if (!td_client_go (client, TD_CLIENT_NEW, TD_CLIENT_RECEIVING))
@@ -213,17 +214,24 @@ refuse (TdServeRequest *r, int status, const char *why)
  */
 
 static void
+refuse_size (TdServeRequest *r)
+{
+  char why[100];
+
+  snprintf (why, sizeof why, "a body of at most %llu bytes expected",
+            (unsigned long long)options->max_body);
+  refuse (r, 413, why);
+}
+
+static void
 look_at_length (TdServeRequest *r)
 {
   const char *length = td_serve_header (r, MHD_HTTP_HEADER_CONTENT_LENGTH);
 
   if (length != NULL && strtoull (length, NULL, 10) > options->max_body)
     {
-      char why[100];
-
-      snprintf (why, sizeof why, "a body of at most %llu bytes expected",
-                (unsigned long long)options->max_body);
-      refuse (r, 413, why);
+      refuse_size (r);
+      r->closes = true;
     }
 }
 
@@ -232,15 +240,31 @@ look_at_predict (TdServeRequest *r)
 {
   const char *record = td_serve_header (r, "X-Tapedeck-Record");
 
-  look_at_length (r);
+  if (td_serve_header (r, MHD_HTTP_HEADER_CONTENT_LENGTH) == NULL
+      && td_serve_header (r, MHD_HTTP_HEADER_TRANSFER_ENCODING) == NULL)
+    {
+      /* What follows would be a request of its own, whatever the client meant by it. */
+      refuse (r, 411, "Content-Length, or Transfer-Encoding: chunked, expected");
+      r->closes = true;
+    }
   if (!td_serve_take_form (td_serve_header (r, MHD_HTTP_HEADER_CONTENT_TYPE), &r->form))
     refuse (r, 415, "Content-Type: application/json or application/x-npy expected");
   if (td_serve_header (r, MHD_HTTP_HEADER_CONTENT_ENCODING) != NULL)
     refuse (r, 415, "Content-Encoding: none expected");
   r->answer = td_serve_accepted (r);
-  r->record = record != NULL && strcmp (record, "0") != 0;
+  r->record = record != NULL && strcmp (record, "1") == 0;
+  if (record != NULL && !r->record && strcmp (record, "0") != 0)
+    refuse (r, 400, "X-Tapedeck-Record: 1 expected, or 0, or no such header");
   if (r->record && !td_serve_records ())
     refuse (r, 400, "X-Tapedeck-Record: the server was started without --record");
+}
+
+/* Before the body has come: the client may be sending it. */
+static enum MHD_Result
+answer_early (TdServeRequest *r)
+{
+  r->client->lingers = true;
+  return answer (r, TD_CLIENT_RECEIVING);
 }
 
 static enum MHD_Result
@@ -252,23 +276,23 @@ begin (TdServeRequest *r, const char *url, const char *method, const char *versi
 
   r->began = true;
   r->client->has_head = true;
-  r->closes = !td_serve_frame (r, version, &status, why);
+  r->closes = !td_serve_frame (r, method, version, &status, why);
   if (r->closes)
     refuse (r, status, why);
-  r->route = td_serve_route (method, url, &status, why, &r->allow);
-  if (r->closes)
-    return answer (r, TD_CLIENT_RECEIVING);
-  if (r->route == NULL)
-    refuse (r, status, why);
-  else if (r->route->text == NULL)
-    look_at_predict (r);
   else
     look_at_length (r);
+  r->route = td_serve_route (method, url, &status, why, &r->allow);
+  if (r->route == NULL)
+    refuse (r, status, why);
+  else if (r->route->text == NULL && !r->closes)
+    look_at_predict (r);
+  if (r->closes)
+    return answer_early (r);
   if (td_serve_stops () && r->route != NULL && r->route->text == NULL)
     refuse (r, 503, "the server stops");
   expect = td_serve_header (r, MHD_HTTP_HEADER_EXPECT);
   if (r->status != 0 && expect != NULL && strcasecmp (expect, "100-continue") == 0)
-    return answer (r, TD_CLIENT_RECEIVING);
+    return answer_early (r);
   return MHD_YES;
 }
 
@@ -284,13 +308,7 @@ take_part (TdServeRequest *r, const char *part, size_t n)
   if (r->status != 0 || r->route->text != NULL)
     return;
   if (n > options->max_body - r->n_body)
-    {
-      char why[100];
-
-      snprintf (why, sizeof why, "a body of at most %llu bytes expected",
-                (unsigned long long)options->max_body);
-      return refuse (r, 413, why);
-    }
+    return refuse_size (r);
   while (room < r->n_body + n)
     room *= 2;
   if (room > r->room)
@@ -385,6 +403,7 @@ on_request (void *cls, struct MHD_Connection *connection, const char *url, const
       *n_part = 0;
       return MHD_YES;
     }
+  r->closes |= td_serve_has_trailer (r);
   return r->is_ours ? answer (r, TD_CLIENT_WORKING) : end (r);
 }
 

@@ -357,7 +357,9 @@ read_body (TdJsonReader *r, const TdServePorts *p, TdServeArray *in, char *why)
       char name[120];
 
       td__json_text (r, name, sizeof name);
-      if (!td__json_is (r, "inputs") || has_inputs)
+      if (td__json_is (r, "inputs") && has_inputs)
+        return td_serve_refuse (why, "\"inputs\" comes twice");
+      if (!td__json_is (r, "inputs"))
         return td_serve_refuse (why, "\"%.100s\": one member expected, \"inputs\"", name);
       has_inputs = true;
       if (!read_inputs (r, p, in, why))

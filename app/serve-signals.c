@@ -48,15 +48,24 @@ on_signal (int number)
 static void *
 wait_and_look (void *unused)
 {
-  struct pollfd p = { .fd = event, .events = POLLIN };
-  uint64_t n;
+  struct pollfd p[1 + TD_MOST_LINGER] = { { .fd = event, .events = POLLIN } };
+  uint64_t n, looked = 0;
 
   while (!ends)
     {
-      if (poll (&p, 1, LOOK_EVERY_MS) > 0 && read (event, &n, sizeof n) > 0)
+      const int n_linger = td_linger_polls (p + 1);
+
+      if (poll (p, 1 + (nfds_t)n_linger, LOOK_EVERY_MS) > 0 && (p[0].revents & POLLIN)
+          && read (event, &n, sizeof n) > 0)
         td_serve_queue_wake ();
-      td_clients_look (timeout_ms, most_clients);
+      td_linger_read (p + 1, n_linger);
+      if (td_serve_now_ns () - looked > LOOK_EVERY_MS * 900000u)
+        {
+          td_clients_look (timeout_ms, most_clients);
+          looked = td_serve_now_ns ();
+        }
     }
+  td_linger_end ();
   return unused;
 }
 

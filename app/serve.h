@@ -170,6 +170,9 @@ typedef struct TdServeRequest
   TdServeForm form, answer;
   char *body, *text; /**< text: of the answer, if it has been written already */
   size_t n_body, room, array_bytes, n_text;
+  const char *target; /**< what is asked for, as it came */
+  size_t n_target;
+  bool is_target_odd;
   int status; /**< of the answer; 0: not known */
   char why[TD_SERVE_WHY];
   const char *allow; /**< methods, with status 405 */
@@ -276,7 +279,8 @@ bool td_serve_work_put (TdServeRequest *r, size_t bytes, void (*job) (TdServeReq
 /** Do what is there, and end. */
 void td_serve_work_end (void);
 
-/* --- HTTP (serve-http.c, serve-headers.c, serve-routes.c, serve-clients.c) -------------------
+/* --- HTTP (serve-http.c, serve-frame.c, serve-headers.c, serve-routes.c, serve-clients.c,
+ * serve-linger.c) ----------------------------------------------------------------------------
  */
 
 /** What there is, by method and path. */
@@ -290,9 +294,15 @@ typedef struct TdServeRoute
  * there are instead. */
 const TdServeRoute *td_serve_route (const char *method, const char *target, int *status,
                                     char *why, const char **allow);
-/** Is it said in one way where the request's body ends?  False: status and why of the answer,
- * behind which the connection must be closed.  version: "HTTP/1.1". */
-bool td_serve_frame (TdServeRequest *r, const char *version, int *status, char *why);
+/** Look at what is asked for, as it came.  *Owner* of target: the connection. */
+void td_serve_take_target (TdServeRequest *r, const char *target);
+/** Is it said in one way where the request's head and body end?  False: status and why of the
+ * answer, behind which the connection must be closed.  method, version: as libmicrohttpd gives
+ * them, where they came; "HTTP/1.1". */
+bool td_serve_frame (TdServeRequest *r, const char *method, const char *version, int *status,
+                     char *why);
+/** Came headers behind its chunks?  Where these end cannot be told for sure. */
+bool td_serve_has_trailer (const TdServeRequest *r);
 /** A header, or NULL.  *Owner*: the connection. */
 const char *td_serve_header (const TdServeRequest *r, const char *name);
 /** Find the form of a content type.  False: it is none of them. */
@@ -322,6 +332,13 @@ typedef enum
   TD_CLIENT_DROPPED
 } TdClientState;
 
+enum
+{
+  TD_MOST_LINGER = 64
+};
+
+struct pollfd;
+
 typedef struct TdServeConnection
 {
   struct TdServeConnection *before, *after;
@@ -329,6 +346,7 @@ typedef struct TdServeConnection
   _Atomic int state;
   _Atomic bool has_head; /**< while it receives: the headers came whole */
   _Atomic uint64_t since_ns;
+  bool lingers;       /**< it may still send when its connection is closed */
   _Atomic int status; /**< that the request will be answered with whatever else comes; 0 */
 } TdServeConnection;
 
@@ -342,6 +360,14 @@ void td_clients_look (uint64_t timeout_ms, uint64_t most);
 /** The server stops: drop those whose headers have not come whole, with `bodies` those whose
  * body has not, and with `answers` those that have not taken their answer. */
 void td_clients_stop (bool bodies, bool answers);
+/** The connection is closed with an answer that its client may not have read: read what it
+ * sends for a while, and forget it. */
+void td_linger_begin (int fd);
+/** Fill in what to wait for, TD_MOST_LINGER at most.  Returns how many.  One thread. */
+int td_linger_polls (struct pollfd *p);
+/** Read from those n, which were waited for, and close the ones that have ended. */
+void td_linger_read (const struct pollfd *p, int n);
+void td_linger_end (void);
 /** How many there are, and how many of them have a request under way. */
 void td_clients_count (int *n, int *n_busy);
 

@@ -58,7 +58,18 @@ def ambiguous(server):
             ("a length on the next line", b"Content-Length:\r\n 22\r\n", BODY, 400, "one line"),
             ("an encoding on the next line", b"Transfer-Encoding:\r\n\tchunked\r\n", CHUNKS, 400, "one line"),
             ("a name that goes on", b"Content-Len: 22\r\n gth\r\n", BODY, 400, "one line"),
-            ("a CR in a value", b"X: a\rContent-Length: 22\r\n", BODY, 400, '"X"')]:
+            ("a CR in a value", b"X: a\rContent-Length: 22\r\n", BODY, 400, '"X"'),
+            ("an empty name in the middle", b": foo\r\nContent-Length: 22\r\n", BODY, 400, "a name before each colon"),
+            ("an empty name at the end", b"Content-Length: 22\r\n:\r\n", BODY, 400, "a name before each colon"),
+            ("a line that begins with NUL", b"X: y\r\n\0foo: bar\r\nContent-Length: 22\r\n", BODY, 400, "without NUL"),
+            ("NUL in a coding", b"Transfer-Encoding: chunked\0x\r\n", CHUNKS, 400, "without NUL"),
+            ("NUL in a coding in the middle", b"Transfer-Encoding: chunked\0x\r\nX: y\r\n", CHUNKS, 400, "without NUL"),
+            ("NUL behind a coding", b"Transfer-Encoding: chunked\0\r\n", CHUNKS, 400, "without NUL"),
+            ("NUL in a length", b"Content-Length: 22\0 1\r\n", BODY, 400, "without NUL"),
+            ("NUL behind a header", b"X: y\0\r\nContent-Length: 22\r\n", BODY, 400, "without NUL"),
+            ("lines that end in LF", b"X: y\nContent-Length: 22\r\n", BODY, 400, "end in CR LF"),
+            ("blanks behind a coding", b"Transfer-Encoding: chunked \r\n", CHUNKS, 501, "chunked expected"),
+            ("neither a length nor a coding", b"", BODY, 411, "Content-Length, or")]:
         got = answers(server.raw(request(headers, body + NEXT)))
         if len(got) != 1 or got[0][0] != status or word not in got[0][1].get("error", ""):
             problems.append(f"{what}: {got!r:.300}, one {status} with {word!r} expected")
@@ -67,8 +78,35 @@ def ambiguous(server):
         got = answers(server.raw(data))
         if len(got) != 1 or got[0][0] != 400 or "Host: one expected" not in got[0][1].get("error", ""):
             problems.append(f"{what}: {got!r:.300}")
+    for what, line, host, word in [
+            ("an empty name", b"GET /health HTTP/1.1", b"Host: x\r\n: foo\r\n", "a name before each colon"),
+            ("an empty name, and no more", b"GET /health HTTP/1.1", b"Host: x\r\n:\r\n", "a name before each colon"),
+            ("an empty name first", b"GET /health HTTP/1.1", b":\r\nHost: x\r\n", 'header ""'),
+            ("NUL in Host", b"GET /health HTTP/1.1", b"Host: x\0y\r\n", "without NUL"),
+            ("a blank in Host", b"GET /health HTTP/1.1", b"Host: x y\r\n", "Host: a name"),
+            ("a user in Host", b"GET /health HTTP/1.1", b"Host: a@x\r\n", "Host: a name"),
+            ("an empty Host", b"GET http://x/health HTTP/1.1", b"Host:\r\n", "Host: a name"),
+            ("NUL in the path", b"GET /health\0x HTTP/1.1", b"Host: x\r\n", "without NUL"),
+            ("NUL behind an escape", b"GET /health%00x HTTP/1.1", b"Host: x\r\n", "a path without blanks and NUL"),
+            ("a blank in the path", b"GET /health x HTTP/1.1", b"Host: x\r\n", "a path without blanks and NUL"),
+            ("lines that end in CR", b"GET /health HTTP/1.1\rHost: x\r\rGET /x HTTP/1.1", b"Host: x\r\n", "a path without")]:
+        got = answers(server.raw(line + b"\r\n" + host + b"\r\n" + NEXT))
+        if len(got) != 1 or got[0][0] != 400 or word not in got[0][1].get("error", ""):
+            problems.append(f"{what}: {got!r:.300}, one 400 with {word!r} expected")
+    # Behind the chunks too a line that begins with a colon is taken for the end.
+    trailer = CHUNKS[:-2] + b"X: y\r\n: foo\r\n"
+    got = server.raw(request(b"Transfer-Encoding: chunked\r\n", trailer + NEXT))
+    if [s for s, _ in answers(got)] != [200] or b"Connection: close" not in got:
+        problems.append(f"a trailer: {got!r:.300}")
     close = b"Connection: close\r\n"
     for what, data in [("HTTP/1.0 needs no Host", b"GET /health HTTP/1.0\r\n\r\n"),
+                       ("lines that all end in LF", request(b"Content-Length: 22\r\n" + close, b"").replace(b"\r\n", b"\n") + BODY),
+                       ("an empty Host of a path", b"GET /health HTTP/1.1\r\nHost: \r\n" + close + b"\r\n"),
+                       ("a Host with a port", b"GET /health HTTP/1.1\r\nHost: [::1]:80 \r\n" + close + b"\r\n"),
+                       ("a query and escapes", b"GET /hea%6cth?a=%20&b HTTP/1.1\r\nHost: x\r\n" + close + b"\r\n"),
+                       ("a cookie, and 50 kB", b"GET /health HTTP/1.1\r\nHost: x\r\nCookie: a=b; c=\"d\"\r\nX: " + b"a" * 50000
+                        + b"\r\nY:\r\n" + close + b"\r\n"),
+                       ("empty lines before it", b"\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\n" + close + b"\r\n"),
                        ("a header that is empty", request(b"X-A:\r\nContent-Length: 22\r\n" + close)),
                        ("blanks around a value", request(b"X-A: \t b c \t\r\nContent-Length:  22\r\n" + close)),
                        ("chunked in capitals", request(b"Transfer-Encoding: Chunked\r\n" + close, CHUNKS)),
@@ -103,8 +141,58 @@ def counted(server):
     return problems
 
 
+def byte_by_byte(server):
+    """Three requests on one connection, in pieces of one byte and of seven: the heads lie in one piece nevertheless."""
+    problems = []
+    data = (request(b"X: y\r\nContent-Length: 22\r\n") + request(b"Transfer-Encoding: chunked\r\n", CHUNKS)
+            + b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    for n in (1, 7, len(data)):
+        with connect(server) as s:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for i in range(0, len(data), n):
+                s.sendall(data[i:i + n])
+            got = answers(read_all(s))
+        if [status for status, _ in got] != [200] * 3:
+            problems.append(f"pieces of {n}: {got!r:.300}")
+    return problems
+
+
+def too_long(program, path):
+    """A length beyond --max-body: told at once, before any of the body, and also who sends it all without reading."""
+    problems = []
+    head = request(b"Content-Length: 50000000\r\n", b"")
+    with Server(program, path, "--max-body", 1000) as server:
+        start = time.monotonic()
+        got = server.raw(head)
+        if [s for s, _ in answers(got)] != [413] or b"Connection: close" not in got or time.monotonic() - start > 10:
+            problems.append(f"without a body: {got!r:.200}")
+        with connect(server) as s:
+            try:
+                s.sendall(head)
+                for _ in range(50):
+                    s.sendall(b"1" * 1000000)
+                got = read_all(s)
+            except OSError as error:
+                got = repr(error).encode()
+            if [status for status, _ in answers(got)] != [413] or b"<broken>" in got:
+                problems.append(f"with all of it: {got!r:.200}")
+        got = server.raw(head.replace(b"/predict", b"/nowhere"))
+        if [s for s, _ in answers(got)] != [413]:
+            problems.append(f"another path: {got!r:.200}")
+        if server.predict(BODY)[0] != 200:
+            problems.append("no answer afterwards")
+    return problems
+
+
 def accepted(server):
     problems = []
+    for lines, want in [(["application/json;q=0.1", "application/x-npy;q=0.2"], "x-npy"),
+                        (["application/x-npy;q=0.2", "application/json;q=0.1"], "x-npy"),
+                        (["text/html", "application/json"], "json"), (["", "application/x-npy"], "x-npy")]:
+        got = server.raw(request("".join(f"Accept: {line}\r\n" for line in lines).encode()
+                                 + b"Content-Length: 22\r\nConnection: close\r\n"))
+        if not got.startswith(b"HTTP/1.1 200") or b"Content-Type: application/" + want.encode() not in got:
+            problems.append(f"Accept in lines {lines}: {got[:200]!r}, {want} expected")
     x = np.ones((1, 4), np.float32)
     for sent, accept, want in [
             (JSON, "application/x-npy;q=0", "json"), (NPY, "application/json; q=0.0", "x-npy"),
@@ -284,9 +372,11 @@ def main():
             paths[name].write_bytes(data)
         with Server(program, paths["linear"]) as server:
             report.claim("where a body ends is said in one way, or refused", ambiguous(server))
+            report.claim("a head may come in pieces", byte_by_byte(server))
             report.claim("every answer is counted, those of malformed requests too", counted(server))
             report.claim("Accept is weighed", accepted(server))
             report.claim("what is no JSON is named by line and byte", places(server))
+        report.claim("a body that is too long is refused at once", too_long(program, paths["linear"]))
         report.claim("clients that ask nothing leave room for one that does", crowded(program, paths["linear"]))
         report.claim("SIGTERM waits for no head that has not come", stops_at_once(program, paths["linear"]))
         report.claim("SIGTERM waits two seconds for a body", bodies_have_a_moment(program, paths["linear"]))

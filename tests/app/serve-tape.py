@@ -86,6 +86,21 @@ def one_model(program, folder):
     return problems
 
 
+def only_one(program, folder):
+    """X-Tapedeck-Record: 1 records, 0 does not, and what is neither is refused."""
+    path, tape = pathlib.Path(folder, "asked.onnx"), pathlib.Path(folder, "asked.tdtape")
+    path.write_bytes(linear())
+    problems = []
+    with Server(program, path, "--record", tape) as server:
+        for value, status in [("1", 200), ("0", 200), ("", 400), ("true", 400), ("yes", 400), ("2", 400), ("01", 400)]:
+            got, said = server.predict(ROW, **{"X-Tapedeck-Record": value})
+            if got != status or (status == 400 and "X-Tapedeck-Record: 1 expected" not in said["error"]):
+                problems.append(f"{value!r}: {got} {said}, {status} expected")
+        server.stop()
+    n = sum(row["record"] == "iteration" for row in records(program, tape))
+    return problems + ([] if n == 1 else [f"{n} iterations"])
+
+
 def not_loaded(program, folder):
     """Of a file that cannot be loaded the tape has no iteration, no parameter and no memory."""
     path, tape = pathlib.Path(folder, "broken.onnx"), pathlib.Path(folder, "broken.tdtape")
@@ -151,6 +166,7 @@ def main():
     program = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
         report.claim("a model that is loaded anew is the same one on the tape", one_model(program, folder))
+        report.claim("only X-Tapedeck-Record: 1 records", only_one(program, folder))
         report.claim("a file that cannot be loaded leaves nothing on the tape", not_loaded(program, folder))
         report.claim("who waited while it was loaded has the old one, by another name", with_the_old_one(program, folder))
     report.end()

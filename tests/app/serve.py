@@ -181,6 +181,7 @@ def wrong_bodies(server):
         ('{"inputs":{"x":[[1,2]],"ids":[1],"z":[1]}}', "no input z"),
         ('{"inputs":{"x":[[1,2]],"x":[[1,2]],"ids":[1]}}', "x comes twice"),
         ('{"inputs":{"x":[[1,2]],"ids":[1]},"more":1}', '"more"'),
+        ('{"inputs":{"x":[[1,2]],"ids":[1]},"inputs":{}}', '"inputs" comes twice'),
         ('{"inputs":{"x":[[1,2],[3]],"ids":[1,2]}}', "one length"),
         ('{"inputs":{"x":[[1,2],3],"ids":[1,2]}}', "one length"),
         ('{"inputs":{"x":[[1,[2]]],"ids":[1]}}', "one length"),
