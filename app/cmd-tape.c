@@ -7,6 +7,7 @@
 #include "record/assembler.h"
 #include "record/ring.h"
 #include "plural.h"
+#include "td-tape-notices.h"
 #include "td-tape-reader.h"
 #include "utf8.h"
 
@@ -190,17 +191,21 @@ static void
 print_recording (const char *tape)
 {
   TdTapeReader *r = open_tape (tape);
+  TdTapeNoticeSort sorts[TD_TAPE_MOST_NOTICE_SORTS];
+  const uint32_t n = r != NULL ? td_tape_notice_sorts (r, sorts) : 0;
 
-  for (uint32_t i = 0; r != NULL && i < td_tape_reader_n_notices (r); i++)
+  for (uint32_t k = 0; k < n; k++)
     {
-      const TdTapeNotice *n = td_tape_reader_notice (r, i);
-      char *text = n->kind == TD_TAPE_NOTICE_RECORDING
-                       ? td__plain_text (td_tape_reader_string (r, n->text))
-                       : NULL;
+      char *text = td__plain_text (td_tape_reader_string (r, sorts[k].first->text)),
+           *others = td_tape_notice_others (r, &sorts[k]),
+           *plain = others != NULL ? td__plain_text (others) : NULL;
 
       if (text != NULL)
-        printf ("%s: iteration %" PRIu64 ": %s\n", tape, n->iteration, text);
+        printf ("%s: iteration %" PRIu64 ": %s%s\n", tape, sorts[k].first->iteration, text,
+                plain != NULL ? plain : "");
       free (text);
+      free (others);
+      free (plain);
     }
   td_tape_reader_free (r);
 }

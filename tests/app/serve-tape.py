@@ -86,6 +86,28 @@ def one_model(program, folder):
     return problems
 
 
+def one_line(program, folder):
+    """Five requests that asked for it are one line for `check`, and one a side for `diff`, with how many there are."""
+    path, tape = pathlib.Path(folder, "five.onnx"), pathlib.Path(folder, "five.tdtape")
+    path.write_bytes(linear())
+    with Server(program, path, "--record", tape) as server:
+        for _ in range(5):
+            server.predict(ROW, **RECORD)
+        server.stop()
+    problems, where = [], f"{tape}: iteration 0: request 0 asked to be recorded"
+    others = " (and 4 more of that sort, the last of iteration 4: request 4 asked to be recorded)"
+    said = [line for line in run(program, "check", tape).stdout.splitlines() if "asked" in line]
+    if said != [where + others]:
+        problems.append(f"check: {said}")
+    diff = run(program, "diff", tape, tape, "--by", "layer")
+    said = [line for line in diff.stdout.splitlines() if "asked" in line]
+    if diff.returncode == 127:
+        print("# diff is skipped: a build without tapedeck-viz")
+    elif said != [f"{side}: request 0 asked to be recorded{others}" for side in "AB"]:
+        problems.append(f"diff: {said} {diff.stderr}")
+    return problems
+
+
 def only_one(program, folder):
     """X-Tapedeck-Record: 1 records, 0 does not, and what is neither is refused."""
     path, tape = pathlib.Path(folder, "asked.onnx"), pathlib.Path(folder, "asked.tdtape")
@@ -167,6 +189,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         report.claim("a model that is loaded anew is the same one on the tape", one_model(program, folder))
         report.claim("only X-Tapedeck-Record: 1 records", only_one(program, folder))
+        report.claim("many that asked to be recorded are one line", one_line(program, folder))
         report.claim("a file that cannot be loaded leaves nothing on the tape", not_loaded(program, folder))
         report.claim("who waited while it was loaded has the old one, by another name", with_the_old_one(program, folder))
     report.end()

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "td-port-private.h"
+#include "td-tape-notices.h"
 
 static const char *const letters[2] = { "A", "B" };
 
@@ -114,6 +115,8 @@ note_recording (TdPort *self, guint side)
 {
   TdTapeReader *r = self->side[side].source.reader;
   const TdTapeIteration *t = self->side[side].tape;
+  TdTapeNoticeSort sorts[TD_TAPE_MOST_NOTICE_SORTS];
+  guint n;
 
   if (t->flags & TD_TAPE_ITERATION_PARTIAL)
     note (self, "%s: iteration %" G_GUINT64_FORMAT " has not ended", letters[side],
@@ -121,12 +124,14 @@ note_recording (TdPort *self, guint side)
   if (t->flags & TD_TAPE_ITERATION_LOST)
     note (self, "%s: some records of iteration %" G_GUINT64_FORMAT " were lost", letters[side],
           (guint64)t->number);
-  for (guint i = 0; i < td_tape_reader_n_notices (r); i++)
+  n = td_tape_notice_sorts (r, sorts);
+  for (guint k = 0; k < n; k++)
     {
-      const TdTapeNotice *n = td_tape_reader_notice (r, i);
+      char *others = td_tape_notice_others (r, &sorts[k]);
 
-      if (n->kind == TD_TAPE_NOTICE_RECORDING)
-        note (self, "%s: %s", letters[side], td_tape_reader_string (r, n->text));
+      note (self, "%s: %s%s", letters[side], td_tape_reader_string (r, sorts[k].first->text),
+            others != NULL ? others : "");
+      free (others); /* the tape is read without GLib */
     }
 }
 

@@ -1,6 +1,7 @@
 /* Notices of a tape as text and as JSON lines, each of them once: most that an iteration has
  * are also the run's. SPDX-License-Identifier: MIT */
 #include "tape-dump.h"
+#include "td-tape-notices.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -88,18 +89,6 @@ td__tape_dump_iteration_notices (Dump *d, const TdTapeIteration *it)
 
 /* ---- what the recording says about itself ---- */
 
-enum
-{
-  MOST_SORTS = 32
-};
-
-/* Notices that say the same of other numbers: of each request to a server that was recorded. */
-typedef struct
-{
-  const char *first, *last;
-  uint32_t n;
-} Sort;
-
 /* Behind a number, which may have a fraction; where there is none, here. */
 static const char *
 behind_number (const char *at)
@@ -122,9 +111,8 @@ are_alike (const char *a, const char *b)
   return *a == *b;
 }
 
-/* Sorts in the order of their first; more than there is room for are of the last one. */
-static uint32_t
-find_sorts (TdTapeReader *r, Sort *sorts)
+uint32_t
+td_tape_notice_sorts (TdTapeReader *r, TdTapeNoticeSort *sorts)
 {
   uint32_t n_sorts = 0;
 
@@ -136,14 +124,29 @@ find_sorts (TdTapeReader *r, Sort *sorts)
 
       if (n->kind != TD_TAPE_NOTICE_RECORDING)
         continue;
-      while (k < n_sorts && k < MOST_SORTS - 1 && !are_alike (sorts[k].first, text))
+      while (k < n_sorts && k < TD_TAPE_MOST_NOTICE_SORTS - 1
+             && !are_alike (td_tape_reader_string (r, sorts[k].first->text), text))
         k++;
       if (k == n_sorts)
-        sorts[n_sorts++] = (Sort){ .first = text };
-      sorts[k].last = text;
+        sorts[n_sorts++] = (TdTapeNoticeSort){ .first = n };
+      sorts[k].last = n;
       sorts[k].n++;
     }
   return n_sorts;
+}
+
+char *
+td_tape_notice_others (TdTapeReader *r, const TdTapeNoticeSort *sort)
+{
+  const char *last = td_tape_reader_string (r, sort->last->text);
+  const size_t size = strlen (last) + 100;
+  char *text = calloc (size, 1);
+
+  if (text != NULL && sort->n > 1)
+    snprintf (text, size,
+              " (and %" PRIu32 " more of that sort, the last of iteration %" PRIu64 ": %s)",
+              sort->n - 1, sort->last->iteration, last);
+  return text;
 }
 
 static void
@@ -157,17 +160,18 @@ put_recording_line (FILE *out, const char *head, const char *text)
 static void
 info_recording_text (TdTapeReader *r, FILE *out)
 {
-  Sort sorts[MOST_SORTS];
-  const uint32_t n = find_sorts (r, sorts);
+  TdTapeNoticeSort sorts[TD_TAPE_MOST_NOTICE_SORTS];
+  const uint32_t n = td_tape_notice_sorts (r, sorts);
 
   for (uint32_t k = 0; k < n; k++)
     {
-      put_recording_line (out, k > 0 ? "" : "recording", sorts[k].first);
+      put_recording_line (out, k > 0 ? "" : "recording",
+                          td_tape_reader_string (r, sorts[k].first->text));
       if (sorts[k].n > 2)
         fprintf (out, "%-17sand %" PRIu32 " more of that sort, the last:\n", "",
                  sorts[k].n - 1);
       if (sorts[k].n > 1)
-        put_recording_line (out, "", sorts[k].last);
+        put_recording_line (out, "", td_tape_reader_string (r, sorts[k].last->text));
     }
 }
 
