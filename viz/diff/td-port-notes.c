@@ -54,11 +54,25 @@ note_outputs (TdPort *self)
         alone, self->pairs->len);
 }
 
-/* Gradients of what layers returned. */
+/* Is the gradient not compared because nobody says which array of a side it is? */
+static gboolean
+is_not_said (const TdPort *self, const TdPortPair *p, const TdPortGradient *g, guint side)
+{
+  const TdPortParameter *of[2];
+
+  if (g->numbers.verdict != TD_PORT_UNKNOWN || self->side[side].source.is_reference)
+    return FALSE;
+  for (guint s = 0; s < 2; s++)
+    of[s] = td__port_parameter (self, p, s, g->parameter[s]);
+  return of[side] && of[side]->gradient.var < 0 && of[side]->known != TD_PORT_GRADIENT_NONE
+         && of[!side] && of[!side]->gradient.var >= 0;
+}
+
+/* Gradients of what layers returned, and of parameters. */
 static void
 note_gradients (TdPort *self)
 {
-  guint n = 0, n_parameters = 0;
+  guint n = 0, n_parameters = 0, n_not_said[2] = { 0 };
 
   for (guint i = 0; i < self->pairs->len; i++)
     {
@@ -66,14 +80,26 @@ note_gradients (TdPort *self)
 
       n += p->gradient.verdict == TD_PORT_UNKNOWN;
       for (guint k = 0; k < p->gradients->len; k++)
-        n_parameters += g_array_index (p->gradients, TdPortGradient, k).numbers.verdict
-                        == TD_PORT_UNKNOWN;
+        {
+          const TdPortGradient *g = &g_array_index (p->gradients, TdPortGradient, k);
+
+          for (guint s = 0; s < 2; s++)
+            n_not_said[s] += is_not_said (self, p, g, s);
+          n_parameters += g->numbers.verdict == TD_PORT_UNKNOWN && !is_not_said (self, p, g, 0)
+                          && !is_not_said (self, p, g, 1);
+        }
     }
   if (n > 0)
     note (self, "the gradient of what %u of %u layers returned is not known on both sides", n,
           self->pairs->len);
+  for (guint s = 0; s < 2; s++)
+    if (n_not_said[s] > 0)
+      note (self,
+            "of %u %s the gradient is not known in %s, and not compared: no optimizer took it, "
+            "and the graph does not say which array it is",
+            n_not_said[s], n_not_said[s] == 1 ? "parameter" : "parameters", letters[s]);
   if (n_parameters > 0)
-    note (self, "of %u %s the gradient has no numbers", n_parameters,
+    note (self, "of %u %s the gradient has no numbers on both sides", n_parameters,
           n_parameters == 1 ? "parameter" : "parameters");
 }
 

@@ -18,6 +18,16 @@ typedef struct
   const TdTapeTensorRef *tensor; /* its elements; NULL: not recorded */
 } TdPortArray;
 
+/** What is known of a parameter's gradient. */
+typedef enum
+{
+  TD_PORT_GRADIENT_OPEN,  /* nobody says whether there is one */
+  TD_PORT_GRADIENT_FOUND, /* by the graph */
+  TD_PORT_GRADIENT_TAKEN, /* by an optimizer */
+  TD_PORT_GRADIENT_NONE,  /* an optimizer has the parameter, and found no gradient */
+  TD_PORT_GRADIENT_LEFT   /* optimizers took others; there may be one */
+} TdPortKnown;
+
 /** A parameter of a layer. */
 typedef struct
 {
@@ -25,6 +35,7 @@ typedef struct
   guint ndim;
   gint64 dims[TD_TAPE_MAX_NDIM];
   TdPortArray gradient;
+  TdPortKnown known;
 } TdPortParameter;
 
 /** A layer that was called. */
@@ -85,6 +96,9 @@ struct TdPort
 /** A layer of a side. */
 TdPortLayer *td__port_layer (const TdPort *self, guint side, guint layer);
 const TdPortPair *td__port_get_pair (const TdPort *self, guint i);
+/** Parameter `i` of a side's layer of a pair; NULL: `i` is -1. */
+const TdPortParameter *td__port_parameter (const TdPort *self, const TdPortPair *p, guint side,
+                                           gint i);
 /** The name of a parameter of a pair; NULL: that side has none. */
 const char *td__port_parameter_name (const TdPort *self, const TdPortPair *p,
                                      const TdPortGradient *g, guint side);
@@ -96,6 +110,21 @@ void td__port_side_read (TdPortSide *side, const TdPortSource *source);
 void td__port_side_clear (TdPortSide *side);
 /** Say where an array was made. Owner: the caller. */
 char *td__port_source (const TdPortSide *side, const TdPortArray *array);
+
+/** No array. */
+TdPortArray td__port_no_array (void);
+/** A variable, as the event that made it left it. */
+TdPortArray td__port_array (const TdPortSide *side, guint32 var);
+
+/* td-port-gradient.c */
+/** Ask the graph which variable is whose gradient: path of a parameter -> 1 + variable. Owner:
+ * the caller. */
+GHashTable *td__port_infer_gradients (const TdPortSide *side);
+/** Find the gradient of a parameter, by the optimizers or by what the graph said. */
+void td__port_find_gradient (const TdPortSide *side, GHashTable *inferred, const char *path,
+                             TdPortParameter *of);
+/** Find the gradient of what a layer returned. */
+TdPortArray td__port_gradient_of_out (const TdPortSide *side, guint32 var);
 
 /* td-port-match.c */
 /** Find partners by names, order and shapes. */

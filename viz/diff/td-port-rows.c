@@ -151,7 +151,7 @@ td_port_dup_numbers (const TdPortNumbers *n)
   GString *out = g_string_new (NULL);
 
   if (n->verdict == TD_PORT_UNKNOWN)
-    g_string_append (out, "no numbers");
+    g_string_append (out, "not known");
   else if (n->what && g_str_has_prefix (n->what, "only"))
     g_string_append (out, n->what);
   else if (n->elements == TD_PORT_COMPARED)

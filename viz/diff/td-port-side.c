@@ -8,8 +8,6 @@
 
 #include "td-port-private.h"
 
-static const TdPortArray nothing = { .var = -1, .event = -1 };
-
 static void
 parameter_clear (gpointer data)
 {
@@ -35,7 +33,7 @@ find_layer (GHashTable *by_path, TdPortSide *side, const char *path)
     {
       layer = g_new0 (TdPortLayer, 1);
       layer->path = g_strdup (path);
-      layer->out = layer->gradient = nothing;
+      layer->out = layer->gradient = td__port_no_array ();
       layer->parameters = g_array_new (FALSE, TRUE, sizeof (TdPortParameter));
       g_array_set_clear_func (layer->parameters, parameter_clear);
       g_ptr_array_add (side->layers, layer);
@@ -71,8 +69,14 @@ find_numbers (TdPortSide *side)
     }
 }
 
-static TdPortArray
-array_of (const TdPortSide *side, guint32 var)
+TdPortArray
+td__port_no_array (void)
+{
+  return (TdPortArray){ .var = -1, .event = -1 };
+}
+
+TdPortArray
+td__port_array (const TdPortSide *side, guint32 var)
 {
   return (TdPortArray){ .var = (gint)var,
                         .event = side->tape->vars[var].producer,
@@ -94,90 +98,10 @@ add_event (TdPortSide *side, GHashTable *by_path, guint e)
 
       layer->last = e;
       if (event->n_out > 0)
-        layer->out = array_of (side, side->tape->outs[event->first_out]);
+        layer->out = td__port_array (side, side->tape->outs[event->first_out]);
       end = side->source.is_reference ? NULL : strrchr (path, '/');
       end = end ? end : path;
     }
-}
-
-/* Did backward do it? */
-static gboolean
-is_backward (const TdTapeIteration *t, guint32 event)
-{
-  return event < t->n_events
-         && (t->events[event].phase == TD_TAPE_PHASE_BACKWARD
-             || t->events[event].phase == TD_TAPE_PHASE_ACCUMULATE);
-}
-
-/* What backward made of a gradient: the last that it wrote there.  One that the program has set
- * to zeros in place is older than the iteration, and begins with those. */
-static TdPortArray
-array_of_gradient (const TdPortSide *side, guint32 var)
-{
-  const TdTapeIteration *t = side->tape;
-  TdPortArray found = array_of (side, var);
-
-  for (guint i = 0; i < t->n_stats; i++)
-    if (t->stats[i].var == var && is_backward (t, t->stats[i].event))
-      {
-        found.stats = &t->stats[i];
-        found.event = (gint)t->stats[i].event;
-      }
-  if (found.event == side->tape->vars[var].producer)
-    return found;
-  found.tensor = NULL; /* of then, or of no time */
-  for (guint i = 0; i < t->n_tensors; i++)
-    if (t->tensors[i].var == var && (gint)t->tensors[i].event == found.event)
-      found.tensor = &t->tensors[i];
-  return found;
-}
-
-static TdPortArray
-find_gradient (const TdPortSide *side, const char *path)
-{
-  const TdTapeIteration *t = side->tape;
-
-  for (guint i = 0; i < t->n_grads; i++)
-    if (t->grads[i].gradient < t->n_vars
-        && strcmp (td_iteration_get_string (side->source.iteration, t->grads[i].path), path)
-               == 0)
-      return array_of_gradient (side, t->grads[i].gradient);
-  return nothing;
-}
-
-static gboolean
-same_shape (const TdTapeIteration *t, guint32 a, guint32 b)
-{
-  const TdTapeVar *x = &t->vars[a], *y = &t->vars[b];
-
-  return x->ndim == y->ndim
-         && memcmp (t->dims + x->first_dim, t->dims + y->first_dim, x->ndim * sizeof *t->dims)
-                == 0;
-}
-
-/* The gradient of what an operation returned is what the first of its backward ones reads of
- * its size, and none of them makes. */
-static TdPortArray
-find_gradient_of_out (const TdPortSide *side, guint32 var)
-{
-  const TdTapeIteration *t = side->tape;
-  const gint event = t->vars[var].producer;
-  guint n = 0;
-  const gint32 *twins
-      = event >= 0 ? td_iteration_get_twins (side->source.iteration, (guint)event, &n) : NULL;
-
-  for (guint i = 0; i < n; i++)
-    for (guint k = 0; k < t->events[twins[i]].n_in; k++)
-      {
-        const guint32 in = t->ins[t->events[twins[i]].first_in + k];
-        const gint32 producer = in < t->n_vars ? t->vars[in].producer : -1;
-
-        if (is_backward (t, (guint32)twins[i]) && in < t->n_vars
-            && t->vars[in].category == TD_TAPE_CATEGORY_GRADIENT && same_shape (t, in, var)
-            && (producer < 0 || t->events[producer].twin != event))
-          return array_of (side, in);
-      }
-  return nothing;
 }
 
 /* How often each layer was called, where the tape says when it was entered. */
@@ -200,6 +124,8 @@ count_calls (TdPortSide *side, GHashTable *by_path)
 static void
 add_parameters (TdPortSide *side, GHashTable *by_path, TdTapeReader *reader)
 {
+  g_autoptr (GHashTable) gradients = td__port_infer_gradients (side);
+
   for (guint i = 0; i < td_tape_reader_n_parameters (reader); i++)
     {
       const TdTapeParameter *p = td_tape_reader_parameter (reader, i);
@@ -215,7 +141,7 @@ add_parameters (TdPortSide *side, GHashTable *by_path, TdTapeReader *reader)
       if (!layer)
         continue; /* it was not called */
       memcpy (found.dims, p->dims, sizeof found.dims);
-      found.gradient = find_gradient (side, path);
+      td__port_find_gradient (side, gradients, path, &found);
       gboolean is_new = TRUE; /* not said again, with other sizes */
       for (guint k = 0; k < layer->parameters->len; k++)
         is_new
@@ -240,7 +166,7 @@ drop_uncalled (TdPortSide *side)
 
       if (layer->n_calls > 0)
         continue;
-      layer->out = layer->gradient = nothing;
+      layer->out = layer->gradient = td__port_no_array ();
       if (layer->parameters->len == 0)
         g_ptr_array_remove_index (side->layers, i);
     }
@@ -275,7 +201,7 @@ td__port_side_read (TdPortSide *side, const TdPortSource *source)
       TdPortLayer *layer = side->layers->pdata[i];
 
       if (layer->out.var >= 0)
-        layer->gradient = find_gradient_of_out (side, (guint32)layer->out.var);
+        layer->gradient = td__port_gradient_of_out (side, (guint32)layer->out.var);
     }
   count_calls (side, by_path);
   add_parameters (side, by_path, source->reader);

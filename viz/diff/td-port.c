@@ -121,6 +121,7 @@ alone (const TdPort *self, const TdPortPair *p, const TdPortParameter *const of[
 {
   static const char *const only[2] = { "only in A", "only in B" };
   static const char *const reached[2] = { "only A has a gradient", "only B has a gradient" };
+  static const char *const updated[2] = { "only A is updated", "only B is updated" };
   TdPortNumbers n = { .verdict = TD_PORT_DIFFERS };
 
   for (guint s = 0; s < 2; s++)
@@ -128,13 +129,29 @@ alone (const TdPort *self, const TdPortPair *p, const TdPortParameter *const of[
       const TdPortLayer *layer = td__port_layer (self, s, p->layer[s]);
 
       if (of[s] && of[s]->gradient.var >= 0)
-        n.what = of[!s] ? reached[s] : only[s];
+        n.what = !of[!s]                                  ? only[s]
+                 : of[!s]->known == TD_PORT_GRADIENT_LEFT ? updated[s]
+                                                          : reached[s];
       else if (of[s] && !of[!s])
         n.what = only[s];
       n.source[s] = td__port_source (
           &self->side[s], of[s] && of[s]->gradient.var >= 0 ? &of[s]->gradient : &layer->out);
     }
   return n;
+}
+
+/* What is not known of a side is no difference: of a reference what it does not name, of a tape
+ * a gradient that no optimizer spoke of.  What one side's optimizer updates and the other's
+ * does not is one. */
+static gboolean
+is_open (const TdPort *self, const TdPortParameter *const of[2], guint side)
+{
+  if (is_reference (self, side))
+    return TRUE;
+  if (!of[side] || of[side]->known == TD_PORT_GRADIENT_NONE)
+    return FALSE;
+  return of[side]->known != TD_PORT_GRADIENT_LEFT || is_reference (self, !side)
+         || of[!side]->known != TD_PORT_GRADIENT_TAKEN;
 }
 
 /* What no gradient reaches has none. */
@@ -148,15 +165,15 @@ compare_gradients (const TdPort *self, const TdPortPair *p, const TdPortParamete
 
   for (guint s = 0; s < 2; s++)
     if (!of[s] || (of[s]->gradient.var < 0 && of[!s] && of[!s]->gradient.var >= 0))
-      return is_reference (self, s) ? unknown : alone (self, p, of);
+      return is_open (self, of, s) ? unknown : alone (self, p, of);
   n = compare (self, &a->gradient, &b->gradient, TRUE);
   if (n.elements != TD_PORT_COMPARED)
     n.turned = likeness (a, b) == 1;
   return n;
 }
 
-static const TdPortParameter *
-parameter (const TdPort *self, const TdPortPair *p, guint side, gint i)
+const TdPortParameter *
+td__port_parameter (const TdPort *self, const TdPortPair *p, guint side, gint i)
 {
   return i < 0 ? NULL
                : &g_array_index (td__port_layer (self, side, p->layer[side])->parameters,
@@ -168,14 +185,14 @@ parameter (const TdPort *self, const TdPortPair *p, guint side, gint i)
 static gint
 find_counterpart (const TdPort *self, const TdPortPair *p, guint i, const gboolean *taken)
 {
-  const TdPortParameter *a = parameter (self, p, 0, (gint)i);
+  const TdPortParameter *a = td__port_parameter (self, p, 0, (gint)i);
   const guint n = td__port_layer (self, 1, p->layer[1])->parameters->len;
   guint best = 0;
   gint found = -1;
 
   for (guint j = 0; j < n; j++)
     {
-      const TdPortParameter *b = parameter (self, p, 1, (gint)j);
+      const TdPortParameter *b = td__port_parameter (self, p, 1, (gint)j);
       guint like = taken[j] ? 0 : likeness (a, b);
 
       like += like > 0 && strcmp (a->name, b->name) == 0 ? 2 : 0;
@@ -191,9 +208,10 @@ find_counterpart (const TdPort *self, const TdPortPair *p, guint i, const gboole
 static void
 add_gradient (TdPort *self, TdPortPair *p, gint a, gint b)
 {
-  TdPortGradient g = { .parameter = { a, b },
-                       .numbers = compare_gradients (self, p, parameter (self, p, 0, a),
-                                                     parameter (self, p, 1, b)) };
+  TdPortGradient g
+      = { .parameter = { a, b },
+          .numbers = compare_gradients (self, p, td__port_parameter (self, p, 0, a),
+                                        td__port_parameter (self, p, 1, b)) };
 
   g_array_append_val (p->gradients, g);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "td-gradient.h"
+#include "td-gradient-inferred.h"
 
 G_BEGIN_DECLS
 
@@ -86,9 +87,6 @@ void td__gradient_column_free (gpointer column);
 /** Keep which variables are the gradients of which parameters, without a column of it. */
 void td__gradient_learn (TdGradientTable *table, const TdTapeIteration *t,
                          const TdGradientNames *names);
-/** Find by the graph which variables are the gradients of leaves, where that is plain: by
- * variable, TD_TAPE_NONE for the others. Owner: the caller, g_free. */
-guint32 *td__gradient_infer (const TdTapeIteration *t);
 /** Put rows in the order in which forward passes read them. */
 void td__gradient_sort_rows (TdGradientTable *table);
 

@@ -1,0 +1,175 @@
+"""`tapedeck diff --by layer` of a program and a reference that was computed without it.
+
+    port.py TAPEDECK MODEL
+
+The reference is three layers and a softmax, forward and backward in double precision, here.
+SPDX-License-Identifier: MIT
+"""
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import npz  # noqa: E402  # pylint: disable=wrong-import-position
+
+tapedeck, model = sys.argv[1:]
+LABELS = (0, 1, 2, 1, 0)
+SIZES = {"l1": (4, 8), "l2": (8, 8), "l3": (8, 3)}
+
+
+def run(*args, status=0):
+    result = subprocess.run(args, capture_output=True, text=True)
+    assert result.returncode == status, (args, result.returncode, result.stdout, result.stderr)
+    return result
+
+
+def turned(rows):
+    return [list(column) for column in zip(*rows)]
+
+
+def product(a, b):
+    return [[sum(x * y for x, y in zip(row, column)) for column in zip(*b)] for row in a]
+
+
+def made():
+    """Weights and input: numbers that float32 has."""
+    numbers = random.Random(3)
+    few = {name: [[numbers.randint(-64, 64) / 64 for _ in range(n)] for _ in range(m)]
+           for name, (n, m) in SIZES.items()}
+    bias = {name: [numbers.randint(-64, 64) / 64 for _ in range(m)] for name, (_, m) in SIZES.items()}
+    return few, bias, [[numbers.randint(-64, 64) / 64 for _ in range(4)] for _ in LABELS]
+
+
+def computed(weights, biases, x):
+    """All that the file can name: (array as rows or a list) by its name."""
+    arrays, inputs, h = {}, {}, x
+    for name in SIZES:
+        inputs[name] = h
+        out = [[y + b for y, b in zip(row, biases[name])] for row in product(h, turned(weights[name]))]
+        arrays[name + "/out"] = out
+        h = [[max(y, 0) for y in row] for row in out]
+    gradient = []
+    for row, label in zip(out, LABELS):
+        e = [math.exp(y) for y in row]
+        gradient.append([(v / sum(e) - (k == label)) / len(LABELS) for k, v in enumerate(e)])
+    for name in reversed(SIZES):
+        arrays[name + "/grad"] = gradient
+        arrays[name + "/W/grad"] = product(turned(gradient), inputs[name])
+        arrays[name + "/b/grad"] = [sum(column) for column in zip(*gradient)]
+        gradient = [[g * (y > 0) for g, y in zip(row, before)]
+                    for row, before in zip(product(gradient, weights[name]), inputs[name])]
+    return arrays
+
+
+def npy(array):
+    if isinstance(array[0], list):
+        return npz.npy([v for row in array for v in row], (len(array), len(array[0])))
+    return npz.npy(array, (len(array),))
+
+
+class Check:
+    """One program, recorded, and files to compare it with."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        weights, biases, x = made()
+        self.whole = computed(weights, biases, x)
+        npz.write(self.path("w.npz"), [(name + "/W", npy(weights[name])) for name in SIZES]
+                  + [(name + "/b", npy(biases[name])) for name in SIZES])
+        with open(self.path("x.npy"), "wb") as file:
+            file.write(npy(x))
+        for what in ("", "update", "last", "frozen", "frozen update"):
+            run(tapedeck, "run", "--quiet", "-o", self.path(what + ".tdtape"), "--level", "values", model,
+                self.path("w.npz"), self.path("x.npy"), *what.split())
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def reference(self, without=(), names=None, **changed):
+        """A file of all arrays but those `without`, some changed, layers under other names."""
+        arrays = {key: array for key, array in {**self.whole, **changed}.items() if key not in without}
+        layers = names or {}
+        npz.write(self.path("ref.npz"), [
+            ("/".join([layers.get(key.split("/")[0], key.split("/")[0]), *key.split("/")[1:]]), npy(array))
+            for key, array in arrays.items()])
+        return self.path("ref.npz")
+
+    def diff(self, path, what="", status=0):
+        tape = self.path(what + ".tdtape")
+        text = run(tapedeck, "diff", tape, path, "--by", "layer", "--atol", "1e-6", status=status).stdout
+        said = json.loads(run(tapedeck, "diff", tape, path, "--by", "layer", "--atol", "1e-6", "--json",
+                              status=status).stdout)
+        assert said["differs"] == (status == 1), said
+        return text, said
+
+    def verdicts(self, said):
+        """layer and array -> verdict, of all pairs."""
+        found = {}
+        for row in said["layers"]:
+            name = row["a"].removeprefix("net/")
+            found[name + "/out"] = row["output"]["verdict"]
+            found[name + "/grad"] = row["gradient"]["verdict"]
+            for p in row["parameters"]:
+                found["%s/%s/grad" % (name, p["a"] or p["b"])] = p["gradient"]["verdict"]
+        return found
+
+
+def without_update(check):
+    """A program that goes forward and backward once has gradients, update or not, of all or of one layer."""
+    for what in ("", "update", "last"):
+        _, said = check.diff(check.reference(), what)
+        assert check.verdicts(said) == dict.fromkeys(check.whole, "same"), (what, said)
+
+
+def wrong_without_update(check):
+    """A gradient that is wrong is found without an update, too, and no other."""
+    for key in ("l1/W/grad", "l2/b/grad"):
+        wrong = [row[:] if isinstance(row, list) else row for row in check.whole[key]]
+        if isinstance(wrong[0], list):
+            wrong[2][1] += 0.5
+        else:
+            wrong[2] += 0.5
+        text, said = check.diff(check.reference(**{key: wrong}), status=1)
+        found = check.verdicts(said)
+        assert found.pop(key) == "differs" and set(found.values()) == {"same"}, said
+        assert "backward: the first layer that differs is net/%s, %s: %s: element" % (
+            key[:2], key[:2], key[3]) in text, text
+
+
+def not_reached(check):
+    """What no gradient reaches is a difference where an optimizer has it, else not known, which is said."""
+    _, said = check.diff(check.reference(), "frozen update", status=1)
+    assert said["first_backward"] == "net/l1" and check.verdicts(said)["l1/W/grad"] == "differs", said
+    text, said = check.diff(check.reference(), "frozen")
+    found = check.verdicts(said)
+    assert [key for key, v in found.items() if v != "same"] == ["l1/grad", "l1/W/grad", "l1/b/grad"], said
+    assert "of 2 parameters the gradient is not known in A, and not compared" in text and "W: not known" in text, text
+
+
+def forward_alone(check):
+    """What nobody says is no difference, as of a reference without gradients; nor is an update on one side."""
+    alone = check.reference([key for key in check.whole if key.endswith("grad")])
+    _, said = check.diff(alone)
+    assert {v for k, v in check.verdicts(said).items() if k.endswith("grad")} == {"unknown"}, said
+    text, said = check.diff(check.path("update.tdtape"), status=0)
+    assert "only" not in text and set(check.verdicts(said).values()) == {"same"}, text
+
+
+CLAIMS = (without_update, wrong_without_update, not_reached, forward_alone)
+
+
+def main():
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()
+    print("1..%d" % len(CLAIMS))
+    with tempfile.TemporaryDirectory() as folder:
+        check = Check(folder)
+        for i, claim in enumerate(CLAIMS, 1):
+            claim(check)
+            print("ok %d - %s" % (i, claim.__doc__.split("\n")[0]), flush=True)
+
+
+main()
