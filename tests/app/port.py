@@ -106,6 +106,15 @@ class Check:
         assert said["differs"] == (status == 1), said
         return text, said
 
+    def changed(self, key):
+        """The array with a mistake of a port."""
+        wrong = [row[:] if isinstance(row, list) else row for row in self.whole[key]]
+        if isinstance(wrong[0], list):
+            wrong[2][1] += 0.5
+        else:
+            wrong[2] += 0.5
+        return {key: wrong}
+
     def verdicts(self, said):
         """layer and array -> verdict, of all pairs."""
         found = {}
@@ -128,12 +137,7 @@ def without_update(check):
 def wrong_without_update(check):
     """A gradient that is wrong is found without an update, too, and no other."""
     for key in ("l1/W/grad", "l2/b/grad"):
-        wrong = [row[:] if isinstance(row, list) else row for row in check.whole[key]]
-        if isinstance(wrong[0], list):
-            wrong[2][1] += 0.5
-        else:
-            wrong[2] += 0.5
-        text, said = check.diff(check.reference(**{key: wrong}), status=1)
+        text, said = check.diff(check.reference(**check.changed(key)), status=1)
         found = check.verdicts(said)
         assert found.pop(key) == "differs" and set(found.values()) == {"same"}, said
         assert "backward: the first layer that differs is net/%s, %s: %s: element" % (
@@ -159,7 +163,48 @@ def forward_alone(check):
     assert "only" not in text and set(check.verdicts(said).values()) == {"same"}, text
 
 
-CLAIMS = (without_update, wrong_without_update, not_reached, forward_alone)
+OTHERS = {"l1": "first", "l2": "second", "l3": "third"}
+SWAPPED = {"l2": "l3", "l3": "l2"}
+
+
+def named_in_part(check):
+    """A reference that names only some gradients of a layer has that layer, under any names."""
+    gradients = [key for key in check.whole if key.count("/") == 2]
+    for without in (["l1/W/grad"], ["l2/W/grad"], ["l2/W/grad", "l2/b/grad"], ["l1/b/grad", "l3/b/grad"],
+                    [key for key in gradients if "/W/" in key], [key for key in gradients if "/b/" in key]):
+        for names in (None, OTHERS, SWAPPED):
+            if names and "l2/b/grad" in without and "l2/W/grad" in without:
+                continue  # nothing but its name says which layer it is
+            text, said = check.diff(check.reference(without, names))
+            found = check.verdicts(said)
+            assert {key for key, v in found.items() if v != "same"} == set(without), (without, names, said)
+            assert len(found) == len(check.whole) and "only in" not in text, (without, names, text)
+            assert [row["b"] for row in said["layers"]] == [(names or {}).get(n, n) for n in SIZES], said
+
+
+def wrong_in_part(check):
+    """A mistake in such a layer is found."""
+    for names in (None, OTHERS, SWAPPED):
+        path = check.reference(["l2/W/grad"], names, **check.changed("l2/b/grad"))
+        _, said = check.diff(path, status=1)
+        found = check.verdicts(said)
+        assert said["first_backward"] == "net/l2" and found["l2/b/grad"] == "differs", (names, said)
+        assert sorted(found.values()).count("differs") == 1, (names, said)
+
+
+def flat(check):
+    """A gradient that the reference has flat is the same; one of other sizes differs, and its layer is found."""
+    rows = check.whole["l1/W/grad"]
+    for names in (None, OTHERS):
+        _, said = check.diff(check.reference((), names, **{"l1/W/grad": sum(rows, [])}))
+        assert check.verdicts(said) == dict.fromkeys(check.whole, "same"), (names, said)
+    text, said = check.diff(check.reference(**{"l1/W/grad": [row[:3] for row in rows]}), status=1)
+    found = check.verdicts(said)
+    assert found.pop("l1/W/grad") == "differs" and set(found.values()) == {"same"}, said
+    assert "net/l1, l1: W: elements 32, 24" in text, text
+
+
+CLAIMS = (without_update, wrong_without_update, not_reached, forward_alone, named_in_part, wrong_in_part, flat)
 
 
 def main():

@@ -2,6 +2,7 @@
  * Which layer of a model is which of its port: by a table, or guessed. Layers that have
  * parameters are the same by their names, if all of one side's are called so on the other; else
  * they are aligned in their order by the sizes of these, whichever way round a weight lies.
+ * Of a reference, which may name only some of its parameters, these are what counts.
  * Layers without parameters are the same by their names, too, or if they stand around the same
  * layers. Where a side knows of no parameters, what layers return stands for these.
  *
@@ -14,20 +15,10 @@
 #include "td-port-names.h"
 #include "td-port-private.h"
 
-static guint64
-count (const TdPortParameter *p)
-{
-  guint64 n = 1;
-
-  for (guint d = 0; d < p->ndim; d++)
-    n *= (guint64)p->dims[d];
-  return n;
-}
-
 /* Sizes of the largest parameter, in no order: what a transposed weight and a missing bias
  * leave as it is. */
-static guint64
-signature (const TdPortLayer *layer)
+guint64
+td__port_signature (const TdPortLayer *layer)
 {
   const TdPortParameter *largest = &g_array_index (layer->parameters, TdPortParameter, 0);
   gint64 dims[TD_TAPE_MAX_NDIM];
@@ -36,10 +27,17 @@ signature (const TdPortLayer *layer)
     {
       const TdPortParameter *p = &g_array_index (layer->parameters, TdPortParameter, i);
 
-      largest = count (p) > count (largest) ? p : largest;
+      largest = td__port_count (p) > td__port_count (largest) ? p : largest;
     }
   memcpy (dims, largest->dims, sizeof dims);
   return td__names_token (dims, largest->ndim);
+}
+
+/* Is a side a file that may name only some parameters? */
+static gboolean
+has_reference (const TdPort *self)
+{
+  return self->side[0].source.is_reference || self->side[1].source.is_reference;
 }
 
 gboolean
@@ -47,7 +45,11 @@ td__port_may_pair (const TdPort *self, guint a, guint b)
 {
   const TdPortLayer *x = td__port_layer (self, 0, a), *y = td__port_layer (self, 1, b);
 
-  return x->parameters->len == 0 || y->parameters->len == 0 || signature (x) == signature (y);
+  if (x->parameters->len == 0 || y->parameters->len == 0)
+    return TRUE;
+  if (has_reference (self))
+    return td__port_fitting (self, a, b) > 0;
+  return td__port_signature (x) == td__port_signature (y);
 }
 
 /* Layers without a partner: all, or those that have parameters. Their indices. */
@@ -70,7 +72,8 @@ find_tokens (const TdPort *self, guint side, const GArray *units)
 
   for (guint k = 0; k < units->len; k++)
     {
-      guint64 token = signature (td__port_layer (self, side, g_array_index (units, guint, k)));
+      guint64 token
+          = td__port_signature (td__port_layer (self, side, g_array_index (units, guint, k)));
 
       g_array_append_val (tokens, token);
     }
@@ -164,7 +167,8 @@ td__port_guess (TdPort *self)
   if (known && (!td__port_pair_names (self, units, units, TRUE) || !names_fit (self, units)))
     {
       unpair_all (self);
-      align (self, units);
+      if (!has_reference (self) || !td__port_align_fitting (self, units))
+        align (self, units);
     }
   g_autoptr (GArray) others_a = find_units (self, 0, FALSE);
   g_autoptr (GArray) others_b = find_units (self, 1, FALSE);

@@ -132,10 +132,21 @@ void td__port_guess (TdPort *self);
 /** Find them in a table. */
 gboolean td__port_take_names (TdPort *self, const char *names, GError **error);
 /** Say whether two layers can be one: their largest parameters have the same sizes, in
- * whatever order, or one of them has none. */
+ * whatever order, or one of them has none; or, where a side is a reference, one of its
+ * parameters has a counterpart. */
 gboolean td__port_may_pair (const TdPort *self, guint a, guint b);
+/** Return a number that largest parameters of the same sizes have in common. */
+guint64 td__port_signature (const TdPortLayer *layer);
 /** In words, as behind the # of a table. */
 const char *td__port_how (TdPortHow how);
+
+/* td-port-fit.c */
+/** Count the elements. */
+guint64 td__port_count (const TdPortParameter *p);
+/** Count parameters of A's layer that have one as large in B's. */
+guint td__port_fitting (const TdPort *self, guint a, guint b);
+/** Align layers of which one side may name only some parameters. FALSE: they are too many. */
+gboolean td__port_align_fitting (TdPort *self, const GArray *const units[2]);
 
 /* td-port-guess.c */
 /** Pair those of these layers that are called alike below what all of `roots` have in common;

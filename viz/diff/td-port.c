@@ -94,7 +94,7 @@ compare (const TdPort *self, const TdPortArray *a, const TdPortArray *b, gboolea
 
 /* ---- parameters ---- */
 
-/* 2: the same sizes; 1: the other way round; 0: others. */
+/* 3: the same sizes; 2: the other way round; 1: as many elements; 0: others. */
 static guint
 likeness (const TdPortParameter *a, const TdPortParameter *b)
 {
@@ -105,7 +105,7 @@ likeness (const TdPortParameter *a, const TdPortParameter *b)
       same = same && a->dims[d] == b->dims[d];
       turned = turned && a->dims[d] == b->dims[a->ndim - 1 - d];
     }
-  return same ? 2 : turned ? 1 : 0;
+  return same ? 3 : turned ? 2 : td__port_count (a) == td__port_count (b);
 }
 
 /* What a reference does not have is not missing: it was not asked for. */
@@ -168,7 +168,7 @@ compare_gradients (const TdPort *self, const TdPortPair *p, const TdPortParamete
       return is_open (self, of, s) ? unknown : alone (self, p, of);
   n = compare (self, &a->gradient, &b->gradient, TRUE);
   if (n.elements != TD_PORT_COMPARED)
-    n.turned = likeness (a, b) == 1;
+    n.turned = likeness (a, b) == 2;
   return n;
 }
 
@@ -178,6 +178,22 @@ td__port_parameter (const TdPort *self, const TdPortPair *p, guint side, gint i)
   return i < 0 ? NULL
                : &g_array_index (td__port_layer (self, side, p->layer[side])->parameters,
                                  TdPortParameter, (guint)i);
+}
+
+/* What speaks for a pair of parameters: the name, else the sizes.  A reference may have laid it
+ * out flat; one that is called so and has other sizes is a mistake that can be shown if both
+ * have gradients. */
+static guint
+speaks_for (const TdPort *self, const TdPortParameter *a, const TdPortParameter *b)
+{
+  const gboolean named = strcmp (a->name, b->name) == 0;
+  const guint like = likeness (a, b);
+
+  if (named && like == 0)
+    return a->gradient.var >= 0 && b->gradient.var >= 0;
+  if (named)
+    return 4 + like;
+  return like > 1 || is_reference (self, 0) || is_reference (self, 1) ? like : 0;
 }
 
 /* A parameter's counterpart is called as it is and as large, else the first that is as large
@@ -193,9 +209,8 @@ find_counterpart (const TdPort *self, const TdPortPair *p, guint i, const gboole
   for (guint j = 0; j < n; j++)
     {
       const TdPortParameter *b = td__port_parameter (self, p, 1, (gint)j);
-      guint like = taken[j] ? 0 : likeness (a, b);
+      const guint like = taken[j] ? 0 : speaks_for (self, a, b);
 
-      like += like > 0 && strcmp (a->name, b->name) == 0 ? 2 : 0;
       if (like > best)
         {
           best = like;
