@@ -204,7 +204,19 @@ def flat(check):
     assert "net/l1, l1: W: elements 32, 24" in text, text
 
 
-CLAIMS = (without_update, wrong_without_update, not_reached, forward_alone, named_in_part, wrong_in_part, flat)
+def transposed(check):
+    """A gradient that lies the other way round is said to, of a square parameter in a line of its own, too."""
+    text, said = check.diff(check.reference(**{"l2/W/grad": turned(check.whole["l2/W/grad"])}))
+    assert "1 square parameter, as of net/l2/W, is compared the other way round" in said["notes"][0], said
+    line = next(line for line in text.splitlines() if line.startswith("  net/l2"))
+    assert "W" in line and line.endswith("the other way round") and text.count(": the other way") <= 1, text
+    text, said = check.diff(check.reference(**{"l3/W/grad": turned(check.whole["l3/W/grad"])}))
+    assert said["notes"] == [] and text.count("the other way round") == 1, text
+    text, _ = check.diff(check.reference())
+    assert "the other way" not in text, text
+
+
+CLAIMS = (without_update, wrong_without_update, not_reached, forward_alone, named_in_part, wrong_in_part, flat, transposed)
 
 
 def main():

@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <string.h>
+
 #include "td-port-private.h"
 #include "td-tape-notices.h"
 
@@ -103,6 +105,48 @@ note_gradients (TdPort *self)
           n_parameters == 1 ? "parameter" : "parameters");
 }
 
+/* Sizes do not say that a square array lies the other way round: its numbers do. */
+static gboolean
+is_turned_square (const TdPort *self, const TdPortPair *p, const TdPortGradient *g)
+{
+  const TdPortParameter *const of[2] = { td__port_parameter (self, p, 0, g->parameter[0]),
+                                         td__port_parameter (self, p, 1, g->parameter[1]) };
+
+  return g->numbers.turned && g->numbers.elements == TD_PORT_COMPARED
+         && of[0]->ndim == of[1]->ndim
+         && memcmp (of[0]->dims, of[1]->dims, of[0]->ndim * sizeof *of[0]->dims) == 0;
+}
+
+static void
+note_turned (TdPort *self)
+{
+  const TdPortPair *pair = NULL;
+  const TdPortGradient *gradient = NULL;
+  guint n = 0;
+
+  for (guint i = 0; i < self->pairs->len; i++)
+    {
+      const TdPortPair *p = td__port_get_pair (self, i);
+
+      for (guint k = 0; k < p->gradients->len; k++)
+        {
+          const TdPortGradient *g = &g_array_index (p->gradients, TdPortGradient, k);
+
+          if (!is_turned_square (self, p, g))
+            continue;
+          pair = n++ == 0 ? p : pair;
+          gradient = n == 1 ? g : gradient;
+        }
+    }
+  if (n > 0)
+    note (
+        self,
+        "the gradient of %u square %s, as of %s/%s, is compared the other way round: one side "
+        "holds it transposed, or that is the mistake",
+        n, n == 1 ? "parameter" : "parameters", td__port_layer (self, 0, pair->layer[0])->path,
+        td__port_parameter_name (self, pair, gradient, 0));
+}
+
 /* Layers that were called more than once, and those that are compared with nothing. */
 static void
 note_layers (TdPort *self)
@@ -166,6 +210,7 @@ td__port_note (TdPort *self)
 {
   note_outputs (self);
   note_gradients (self);
+  note_turned (self);
   note_layers (self);
   for (guint s = 0; s < 2; s++)
     note_recording (self, s);

@@ -46,16 +46,23 @@ append_first (const TdPort *self, GString *out, gboolean backward)
 }
 
 static void
-append_row (GString *out, const TdPortRow *row, const int *width)
+append_row (const TdPort *self, GString *out, guint i, const int *width)
 {
+  TdPortRow found;
+  const TdPortRow *row = &found;
+
+  td_port_get_row (self, i, &found);
+
   g_autofree char *returned = td_port_dup_numbers (row->out);
+  g_autofree char *turned = td_port_dup_turned (self, i);
   const gboolean differs = row->out->verdict == TD_PORT_DIFFERS
                            || (row->backward && row->backward->verdict == TD_PORT_DIFFERS);
 
   g_string_append_printf (out, "%s %-*s  %-*s  %-44s  ", differs ? "!" : " ", width[0],
                           row->path[0], width[1], row->path[1], returned);
   append_backward (out, row);
-  g_string_append_c (out, '\n');
+  g_string_append_printf (out, "%s%s%s\n", *turned ? "; " : "", turned,
+                          *turned ? ": the other way round" : "");
 }
 
 static char *
@@ -78,10 +85,7 @@ print_text (const TdPort *self)
     }
   g_string_append_c (out, '\n');
   for (guint i = 0; i < self->pairs->len; i++)
-    {
-      td_port_get_row (self, i, &row);
-      append_row (out, &row, width);
-    }
+    append_row (self, out, i, width);
   for (guint s = 0; s < 2; s++)
     {
       g_autofree const char **alone = td_port_dup_alone (self, s);

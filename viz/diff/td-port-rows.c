@@ -92,6 +92,25 @@ td_port_get_row (const TdPort *self, guint i, TdPortRow *row)
   find_backward (self, p, row);
 }
 
+char *
+td_port_dup_turned (const TdPort *self, guint i)
+{
+  const TdPortPair *p = td__port_get_pair (self, i);
+  GString *out = g_string_new (NULL);
+  TdPortRow row;
+
+  td_port_get_row (self, i, &row);
+  for (guint k = 0; k < p->gradients->len; k++)
+    {
+      const TdPortGradient *g = &g_array_index (p->gradients, TdPortGradient, k);
+
+      if (g->numbers.turned && &g->numbers != row.backward)
+        g_string_append_printf (out, "%s%s", out->len > 0 ? ", " : "",
+                                td__port_parameter_name (self, p, g, 0));
+    }
+  return g_string_free (out, FALSE);
+}
+
 const char **
 td_port_dup_alone (const TdPort *self, guint side)
 {

@@ -94,6 +94,10 @@ gboolean td_port_differs (const TdPort *self);
 guint td_port_get_n_rows (const TdPort *self);
 /** Write a pair. What it points to lives as long as the check. */
 void td_port_get_row (const TdPort *self, guint i, TdPortRow *row);
+/** Name the parameters of a pair whose gradients lie the other way round on the other side, but
+ * for that of the row's `backward`, which says so itself: "W, b"; "" for none. Owner: the
+ * caller. */
+char *td_port_dup_turned (const TdPort *self, guint i);
 /** List layers of side `side` that have parameters and no counterpart, NULL behind the last.
  * Owner: the caller of the list, g_free. */
 const char **td_port_dup_alone (const TdPort *self, guint side);
