@@ -104,9 +104,13 @@ def wrong(folder):
         error = run("import", path, "-o", tape, status=2).stderr
         assert why in error and error.count("\n") == 1, error
         assert not os.path.exists(tape)
-    # weights, and other archives, are no reference: no tape, as before
-    npz.write(path, [("l.weight", npz.npy(SIX, (2, 3)))])
-    run("import", path, "-o", tape, status=2)
+    # weights, and other archives, are no reference: which names one has is said
+    for arrays in ([("l.weight", npz.npy(SIX, (2, 3)))], [("foo", npz.npy([1], ()))], []):
+        npz.write(path, arrays)
+        for args in (("import", path, "-o", tape), ("diff", path, path, "--by", "layer"), ("info", path)):
+            error = run(*args, status=2).stderr
+            assert "zip file" in error and "LAYER/out, LAYER/grad or LAYER/PARAMETER/grad" in error, error
+            assert path in error and error.count("\n") == 1, error
     npz.write(path, whole)
     with open(path, "rb") as file:
         data = file.read()

@@ -376,13 +376,21 @@ td_tape_reader_poll (TdTapeReader *r)
   return any;
 }
 
+/* A reference whose arrays have other names, or weights, are often meant for one. */
+static const char *
+not_a_tape (const TdTapeHeader *h)
+{
+  if (memcmp (h->magic, "PK\3\4", 4) != 0 && memcmp (h->magic, "PK\5\6", 4) != 0)
+    return "not a tape";
+  return "not a tape but a zip file; arrays of a reference are called LAYER/out, LAYER/grad or "
+         "LAYER/PARAMETER/grad";
+}
+
 static const char *
 header_fault (const TdTapeHeader *h, bool complete, char *text, size_t n)
 {
-  if (!complete && memcmp (h->magic, TD_TAPE_MAGIC, sizeof h->magic) != 0)
-    return "not a tape";
   if (memcmp (h->magic, TD_TAPE_MAGIC, sizeof h->magic) != 0)
-    return "not a tape";
+    return not_a_tape (h);
   if (!complete)
     return "a tape that was cut off in its header";
   if (h->major > TD_TAPE_MAJOR)

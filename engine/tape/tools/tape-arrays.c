@@ -240,7 +240,8 @@ td__tape_arrays_open (TapeArrays *t, const char *path)
     if (t->layers[i].out != TAPE_ARRAYS_NONE || t->layers[i].n_gradients > 0)
       return true;
   snprintf (t->error, t->n_error,
-            "none of its arrays is called LAYER/out or LAYER/PARAMETER/grad");
+            "a zip file, but none of its arrays is called LAYER/out, LAYER/grad or "
+            "LAYER/PARAMETER/grad");
   return false;
 }
 
@@ -265,23 +266,30 @@ td__tape_arrays_bytes (const TapeArrays *t)
   return bytes;
 }
 
+bool
+td__tape_is_zip (const char *path)
+{
+  const int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  char head[2] = { 0 };
+  bool is;
+
+  if (fd < 0)
+    return false;
+  is = read (fd, head, sizeof head) == sizeof head && memcmp (head, "PK", sizeof head) == 0;
+  close (fd);
+  return is;
+}
+
 /* A zip file one of whose members is called as a reference's are: other archives, weights for
  * one, are not meant. */
 bool
 td_tape_is_arrays (const char *path)
 {
   static const char *const ends[] = { "/out.npy", ".out.npy", "/grad.npy", ".grad.npy" };
-  const int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  char head[2] = { 0 };
   const char *why;
-  TdZip *zip = NULL;
+  TdZip *zip = td__tape_is_zip (path) ? td__zip_open (path, &why) : NULL;
   bool is = false;
 
-  if (fd < 0)
-    return false;
-  if (read (fd, head, sizeof head) == sizeof head && memcmp (head, "PK", sizeof head) == 0)
-    zip = td__zip_open (path, &why);
-  close (fd);
   for (int i = 0; zip != NULL && !is && i < zip->n_members; i++)
     for (size_t k = 0; !is && k < sizeof ends / sizeof *ends; k++)
       is = ends_in (zip->members[i].name, ends[k]);

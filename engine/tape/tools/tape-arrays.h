@@ -49,6 +49,9 @@ typedef struct
   size_t n_error;
 } TapeArrays;
 
+/** Say whether a file begins as zip files do. */
+bool td__tape_is_zip (const char *path);
+
 /** Say what each array of a file is.  False with a line in t->error. */
 bool td__tape_arrays_open (TapeArrays *t, const char *path);
 void td__tape_arrays_clear (TapeArrays *t);

@@ -253,7 +253,7 @@ td_tape_import (const char *path, const char *tape, bool overwrite, TdTapeImport
   char text[256];
   bool done;
 
-  if (td_tape_is_arrays (path))
+  if (td__tape_is_zip (path)) /* of arrays with other names it says so */
     return import_arrays (path, tape, overwrite, what, error, n);
   if (!td_tape_is_trace (path))
     return td_tape_import_snapshot (path, tape, overwrite, what, error, n);
