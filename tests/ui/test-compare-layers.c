@@ -8,6 +8,7 @@
 #include "td-producer.h"
 #include "widgets/td-compare-layers.h"
 #include "window/td-window-private.h"
+#include "zip.h"
 
 #define N_LAYERS 6
 #define N_ELEMENTS 8
@@ -60,6 +61,15 @@ add (Writer *w, guint32 category, guint32 layer, const char *parameter)
   return v.id;
 }
 
+static void
+fill (float *numbers, guint seed, gboolean wrong)
+{
+  for (guint i = 0; i < N_ELEMENTS; i++)
+    numbers[i] = (float)(seed + 1) + (float)i / 8;
+  if (wrong)
+    numbers[5] += 0.5f;
+}
+
 /* An operation of `layer` from two arrays to one, whose numbers are told by `seed`. */
 static void
 run (Writer *w, const char *kind, guint32 phase, guint32 layer, guint32 line,
@@ -77,10 +87,7 @@ run (Writer *w, const char *kind, guint32 phase, guint32 layer, guint32 line,
                              .n_outputs = 1,
                              .twin = twin };
   assert_int_equal (td_producer_operation (w->p, &op), TD_PRODUCER_OK);
-  for (guint i = 0; i < N_ELEMENTS && w->m->level > TD_TAPE_LEVEL_GRAPH; i++)
-    numbers[i] = (float)(seed + 1) + (float)i / 8;
-  if (wrong)
-    numbers[5] += 0.5f;
+  fill (numbers, seed, wrong);
   if (w->m->level > TD_TAPE_LEVEL_GRAPH)
     assert_int_equal (td_producer_measure (w->p, out, numbers, N_ELEMENTS), TD_PRODUCER_OK);
 }
@@ -134,6 +141,33 @@ write_model (const Model *m, const char *path)
   td_producer_free (w.p);
 }
 
+/* What the layers of the original return, as a file of arrays. */
+static void
+write_reference (gboolean is_wrong, const char *path)
+{
+  static const char head[]
+      = "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': "
+        "(2, 4), }";
+  TdZipWriter zip = { .file = fopen (path, "wb") };
+  const char *why = NULL;
+  assert_non_null (zip.file);
+  for (guint i = 0; i < N_LAYERS; i++)
+    {
+      g_autofree char *name = g_strdup_printf ("Net/block/%u/linear/out.npy", i);
+      char bytes[128 + N_ELEMENTS * sizeof (float)];
+      float numbers[N_ELEMENTS];
+      memset (bytes, ' ', 128);
+      memcpy (bytes, head, sizeof head - 1);
+      bytes[127] = '\n';
+      fill (numbers, i, is_wrong && i == WRONG);
+      memcpy (bytes + 128, numbers, sizeof numbers);
+      assert_true (td__zip_add (&zip, name, bytes, sizeof bytes, FALSE, &why));
+    }
+  assert_true (td__zip_finish (&zip, &why));
+  td__zip_writer_clear (&zip);
+  fclose (zip.file);
+}
+
 static TdComparePage *
 page (void)
 {
@@ -154,6 +188,12 @@ static TdCompareLayers *
 layers (void)
 {
   return TD_COMPARE_LAYERS (find_layers (GTK_WIDGET (page ())));
+}
+
+static gboolean
+is_compared (gpointer unused)
+{
+  return td_compare_page_get (page ()) != NULL;
 }
 
 static gboolean
@@ -246,9 +286,12 @@ layers__names_the_first_that_differs_in_either_direction (void **state)
   assert_cell (WRONG, LAYER_B, "Port/net/block/3/linear");
   assert_cell (WRONG, FORWARD, "9.8e-02"); /* 0.5 of 5.125 */
   assert_cell (WRONG, OF, "W");
-  assert_cell (WRONG, WORST, "element (1, 1) 4.625, 5.125 (9.8e-02 apart), 1 of 8 beyond");
+  assert_cell (WRONG, WORST,
+               "output: element (1, 1) 4.625, 5.125 (9.8e-02 apart), 1 of 8 beyond");
   assert_cell (WRONG - 1, MARK, "≠"); /* its gradient */
   assert_cell (WRONG - 1, FORWARD, "0");
+  assert_cell (WRONG - 1, OF, "W");
+  assert_cell (WRONG + 1, WORST, "output: same (all elements)");
   assert_cell (WRONG + 1, MARK, "");
   assert_cell (WRONG + 1, BACKWARD, "0");
 }
@@ -345,6 +388,37 @@ layers__of_another_iteration_are_compared_anew (void **state)
   assert_cell (WRONG, MARK, "");
 }
 
+/* A reference has layers and nothing else: no operations that were removed, and no times. */
+static void
+layers__are_what_a_reference_is_compared_by (void **state)
+{
+  const char *path;
+  guint n;
+  for (int is_wrong = 1; is_wrong >= 0; is_wrong--)
+    {
+      write_reference (is_wrong == 1, td_test_tmp ("ref.npz"));
+      path = td_test_tmp ("port.tdtape");
+      write_model (&right, path);
+      ui_test_resize (1400, 900);
+      ui_test_open (path);
+      ui_test_do ("compare-with", td_test_tmp ("ref.npz"));
+      ui_test_wait ("the layers", is_checked, NULL);
+      ui_test_settle ();
+      assert_true (gtk_widget_get_mapped (GTK_WIDGET (layers ())));
+      assert_string_equal (
+          td_compare_page_get_sentence (page ()),
+          is_wrong == 1
+              ? "Forward: the first layer that differs is Port/net/block/3/linear, "
+                "Net/block/3/linear: element (1, 1) 4.625, 5.125 (9.8e-02 apart), 1 of 8 beyond"
+              : "No layer is known to differ, forward or backward");
+      ui_test_wait ("the operations", is_compared, NULL);
+      assert_non_null (strstr (td_compare_page_get_sentence (page ()), "ayer"));
+      td_compare_page_get_position (page (), &n);
+      assert_int_equal (n, 0); /* in the list beside the pictures */
+    }
+  ui_test_save_picture ("compare-reference.png");
+}
+
 int
 main (int argc, char **argv)
 {
@@ -356,6 +430,7 @@ main (int argc, char **argv)
     ui_test (layers__of_recordings_without_numbers_say_why),
     ui_test (layers__have_the_place_in_a_low_window),
     ui_test (layers__of_another_iteration_are_compared_anew),
+    ui_test (layers__are_what_a_reference_is_compared_by),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -57,8 +57,9 @@ struct _TdComparePage
   TdPort *port;                /* of them by layer, once it was asked for and is known */
   GCancellable *port_job;
   gboolean port_asked;
-  gboolean low; /* there is room for one of both halves */
-  char *reason; /* why there is nothing to compare */
+  void (*port_known) (TdComparePage *self); /* there is one, or why not */
+  gboolean low;                             /* there is room for one of both halves */
+  char *reason;                             /* why there is nothing to compare */
   gboolean numbers;
   gboolean dirty;   /* something changed while the page was not on show */
   gboolean syncing; /* one side follows the other */
@@ -84,9 +85,14 @@ void td__compare_page_show_row (TdComparePage *self, guint row);
 void td__compare_page_show_events (TdComparePage *self, const gint event[TD_N_SIDES]);
 
 /* td-compare-port.c */
-/** Compare layers of what is on show, if they are looked at and that has not been done. */
+/** Compare layers of what is on show, if they are looked at or all that there is, and that has
+ * not been done. */
 void td__compare_page_check_port (TdComparePage *self);
 void td__compare_page_forget_port (TdComparePage *self);
+/** Say whether a side is a file of arrays: layers are all that it has. */
+gboolean td__compare_page_has_reference (TdComparePage *self);
+/** Say in a sentence what is known of the layers. Owner: the caller. */
+char *td__compare_page_dup_sentence (TdComparePage *self);
 /** Show a row of the table of layers on both sides. */
 void td__compare_page_show_layer (TdComparePage *self, guint row);
 

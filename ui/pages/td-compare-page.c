@@ -61,10 +61,12 @@ buffer_pressed (GtkWidget *buffers, int side, guint64 key, TdComparePage *self)
 
 /* ---- comparing ---- */
 
+/* Operations of a program and layers of a reference are not each other's differences. */
 static void
 show_marks (TdComparePage *self)
 {
-  TdCompare *c = self->compare;
+  const gboolean by_layer = td__compare_page_has_reference (self);
+  TdCompare *c = by_layer ? NULL : self->compare;
   TdSession *const sessions[] = { td__compare_page_session_of (self, TD_SIDE_A),
                                   td__compare_page_session_of (self, TD_SIDE_B) };
   for (int side = 0; side < TD_N_SIDES; side++)
@@ -75,6 +77,7 @@ show_marks (TdComparePage *self)
                                c ? td_iteration_get_n_events (c->of[side]) : 0);
     }
   td_compare_list_set_compare (self->list, c, sessions, self->numbers);
+  gtk_widget_set_visible (GTK_WIDGET (self->list), !by_layer);
 }
 
 static void
@@ -115,7 +118,27 @@ show_reason (TdComparePage *self, const char *reason)
   gtk_stack_set_visible_child_name (self->stack, "empty");
 }
 
-/* What each side is; and, once it is known, how they differ and what they cost. */
+/* A reference runs no operations: how they differ and what they cost is no question. */
+static void
+show_found (TdComparePage *self)
+{
+  const TdCompare *c = self->compare;
+  const gboolean by_layer = td__compare_page_has_reference (self);
+  const gboolean known = by_layer ? !self->port_job : c != NULL;
+  g_autofree char *sentence = by_layer ? td__compare_page_dup_sentence (self)
+                              : c      ? td_diff_sentence (c->diff)
+                                       : g_strdup ("Comparing…");
+  g_autofree char *cost = c && !by_layer ? td_compare_cost (c) : g_strdup ("");
+  g_autofree char *valid = g_utf8_make_valid (sentence, -1);
+  gtk_label_set_text (self->sentence, valid);
+  gtk_label_set_text (self->cost, cost);
+  gtk_widget_set_visible (GTK_WIDGET (self->cost), *cost != '\0' || !by_layer);
+  td_tip_set (GTK_WIDGET (self->sentence), valid);
+  gtk_spinner_set_spinning (self->spinner, !known);
+  gtk_widget_set_visible (GTK_WIDGET (self->spinner), !known);
+}
+
+/* What each side is, how they differ and what they cost, as far as that is known. */
 static void
 show_heads (TdComparePage *self)
 {
@@ -127,17 +150,11 @@ show_heads (TdComparePage *self)
     {
       g_autofree char *title = g_strdup_printf ("Iteration %" G_GINT64_FORMAT,
                                                 td_iteration_get_number (self->of[side]));
-      td_compare_side_set_head (self->sides[side], title, td_session_get_name (sources[side]),
-                                c ? &c->diff->totals[side] : NULL);
+      td_compare_side_set_head (
+          self->sides[side], title, td_session_get_name (sources[side]),
+          c && !td_session_is_reference (sources[side]) ? &c->diff->totals[side] : NULL);
     }
-  g_autofree char *sentence = c ? td_diff_sentence (c->diff) : g_strdup ("Comparing…");
-  g_autofree char *cost = c ? td_compare_cost (c) : g_strdup ("");
-  g_autofree char *valid = g_utf8_make_valid (sentence, -1);
-  gtk_label_set_text (self->sentence, valid);
-  gtk_label_set_text (self->cost, cost);
-  td_tip_set (GTK_WIDGET (self->sentence), valid);
-  gtk_spinner_set_spinning (self->spinner, !c);
-  gtk_widget_set_visible (GTK_WIDGET (self->spinner), !c);
+  show_found (self);
 }
 
 static TdGraphView *
@@ -242,10 +259,10 @@ show_pair (TdComparePage *self, TdIteration *mine, TdIteration *theirs)
   self->of[1 - self->mine] = td_iteration_ref (theirs);
   g_clear_pointer (&self->reason, g_free);
   show_other (self, theirs);
-  show_heads (self);
   gtk_stack_set_visible_child_name (self->stack, "pictures");
   td__compare_page_run (self, self->of, take);
   td__compare_page_check_port (self);
+  show_heads (self);
 }
 
 static void
@@ -290,6 +307,8 @@ td_compare_page_compare_with (TdComparePage *self, const char *what, GError **er
   update (self);
   if (self->choice == TD_CHOICE_SCHEDULE || self->choice == TD_CHOICE_CODE)
     td_compare_page_show_view (self, "dynamic-static");
+  else if (td__compare_page_has_reference (self))
+    td_compare_page_show_view (self, "by-layer");
   return TRUE;
 }
 
@@ -390,6 +409,12 @@ td_compare_page_set_narrow (TdComparePage *self, gboolean narrow)
     gtk_widget_add_css_class (GTK_WIDGET (self->list), "td-narrow");
   else
     gtk_widget_remove_css_class (GTK_WIDGET (self->list), "td-narrow");
+}
+
+gboolean
+td_compare_page_is_by_layer (TdComparePage *self)
+{
+  return td__compare_page_has_reference (self);
 }
 
 TdCompareSide *
@@ -499,6 +524,7 @@ static void
 td_compare_page_init (TdComparePage *self)
 {
   gtk_widget_init_template (GTK_WIDGET (self));
+  self->port_known = show_found;
   add_sides (self);
   gtk_box_insert_child_after (self->body, td__compare_page_new_find (self), self->head);
   show_steps (self);

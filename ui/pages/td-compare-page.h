@@ -40,6 +40,8 @@ TdScene *td_compare_page_get_buffers (TdComparePage *self, TdSide side);
 
 /** Return the comparison on show, NULL: there is nothing to compare. Owner: the page. */
 const TdCompare *td_compare_page_get (TdComparePage *self);
+/** Say whether a side is a reference, of which layers alone are compared. */
+gboolean td_compare_page_is_by_layer (TdComparePage *self);
 /** Return the comparison by layer; NULL: it was not asked for, or is not known yet. Owner: the
  * page. */
 const TdPort *td_compare_page_get_port (TdComparePage *self);

@@ -67,6 +67,7 @@ checked (GObject *source, GAsyncResult *result, gpointer data)
   if (valid && *valid)
     valid[0] = g_ascii_toupper (valid[0]);
   td_compare_layers_show (self->layers, port, valid);
+  self->port_known (self);
 }
 
 void
@@ -85,8 +86,10 @@ td__compare_page_check_port (TdComparePage *self)
 {
   const char *view = gtk_stack_get_visible_child_name (self->views);
   TdSession *sources[TD_N_SIDES];
-  if (self->port_asked || !self->of[TD_SIDE_A] || strcmp (view, "by-layer") != 0
-      || !gtk_widget_get_mapped (GTK_WIDGET (self->layers)))
+  if (self->port_asked || !self->of[TD_SIDE_A])
+    return;
+  if (!td__compare_page_has_reference (self)
+      && (strcmp (view, "by-layer") != 0 || !gtk_widget_get_mapped (GTK_WIDGET (self->layers))))
     return;
   self->port_asked = TRUE;
   sources[self->mine] = self->session;
@@ -106,6 +109,21 @@ td__compare_page_check_port (TdComparePage *self)
   g_task_run_in_thread (task, check_in_thread);
 }
 
+gboolean
+td__compare_page_has_reference (TdComparePage *self)
+{
+  return (self->session && td_session_is_reference (self->session))
+         || (self->other && td_session_is_reference (self->other));
+}
+
+char *
+td__compare_page_dup_sentence (TdComparePage *self)
+{
+  if (self->port)
+    return td_port_dup_sentence (self->port);
+  return g_strdup (td_compare_layers_get_text (self->layers)); /* that it is made, or why not */
+}
+
 /* Where backward alone differs, that is what is meant. */
 void
 td__compare_page_show_layer (TdComparePage *self, guint row)
@@ -115,10 +133,10 @@ td__compare_page_show_layer (TdComparePage *self, guint row)
   const gboolean backward = found.out->verdict != TD_PORT_DIFFERS && found.backward
                             && found.backward->verdict == TD_PORT_DIFFERS;
   td__compare_page_show_events (self, backward ? found.backward_event : found.event);
-  g_autofree char *numbers = td_port_dup_numbers (backward ? found.backward : found.out);
+  g_autofree char *worst = td_port_dup_worst (&found);
   g_autofree char *text
       = g_strdup_printf ("Layer %u of %u: %s, %s: %s", row + 1, td_port_get_n_rows (self->port),
-                         found.path[TD_SIDE_A], found.path[TD_SIDE_B], numbers);
+                         found.path[TD_SIDE_A], found.path[TD_SIDE_B], worst);
   g_autofree char *valid = g_utf8_make_valid (text, -1);
   g_signal_emit_by_name (self, "announce", valid);
 }

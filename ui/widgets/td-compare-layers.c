@@ -94,13 +94,10 @@ dup_of (const TdPortRow *row)
   return g_utf8_make_valid (row->backward_of ? row->backward_of : "", -1);
 }
 
-/* Of whichever differs, forward first. */
 static char *
 dup_worst (const TdPortRow *row)
 {
-  const TdPortNumbers *n
-      = !differs (row->out) && differs (row->backward) ? row->backward : row->out;
-  g_autofree char *text = td_port_dup_numbers (n);
+  g_autofree char *text = td_port_dup_worst (row);
   return g_utf8_make_valid (text, -1);
 }
 

@@ -149,7 +149,9 @@ step (TdWindow *self, int direction)
   if (!td_compare_page_get (page))
     say_why_not (self);
   else if (n == 0)
-    td__window_toast (self, "There are no differences");
+    td__window_toast (self, td_compare_page_is_by_layer (page)
+                                ? td_compare_page_get_sentence (page)
+                                : "There are no differences");
   else
     td__window_toast (self, direction > 0 ? "That was the last difference"
                                           : "That was the first difference");
@@ -177,13 +179,17 @@ td__run_toggle_numbers (TdWindow *self, const char *parameter)
 void
 td__run_copy_differences (TdWindow *self, const char *parameter)
 {
-  const TdCompare *compare = td_compare_page_get (show_page (self));
-  if (!compare)
+  TdComparePage *page = show_page (self);
+  const gboolean by_layer = td_compare_page_is_by_layer (page);
+  const TdCompare *compare = td_compare_page_get (page);
+  const TdPort *port = td_compare_page_get_port (page);
+  if (by_layer ? !port : !compare)
     {
       say_why_not (self);
       return;
     }
-  g_autofree char *text = td_compare_print (compare, "text", FALSE);
+  g_autofree char *text
+      = by_layer ? td_port_print (port, "text") : td_compare_print (compare, "text", FALSE);
   gdk_clipboard_set_text (gtk_widget_get_clipboard (GTK_WIDGET (self)), text);
   td__window_toast (self, "Copied");
 }

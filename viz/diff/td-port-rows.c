@@ -200,3 +200,29 @@ td_port_dup_first (const TdPort *self, gboolean backward)
                           row.path[0], row.path[1], backward ? row.backward_of : "",
                           backward ? ": " : "", numbers);
 }
+
+char *
+td_port_dup_worst (const TdPortRow *row)
+{
+  const gboolean backward = row->out->verdict != TD_PORT_DIFFERS && row->backward
+                            && row->backward->verdict == TD_PORT_DIFFERS;
+  g_autofree char *numbers = td_port_dup_numbers (backward ? row->backward : row->out);
+
+  return backward ? g_strdup_printf ("gradient of %s: %s", row->backward_of, numbers)
+                  : g_strdup_printf ("output: %s", numbers);
+}
+
+char *
+td_port_dup_sentence (const TdPort *self)
+{
+  char *found;
+
+  if (self->forward >= 0 || self->backward >= 0)
+    found = td_port_dup_first (self, self->forward < 0);
+  else if (td_port_differs (self))
+    found = g_strdup ("a layer has no counterpart; no other is known to differ");
+  else
+    found = g_strdup ("no layer is known to differ, forward or backward");
+  found[0] = g_ascii_toupper (found[0]);
+  return found;
+}

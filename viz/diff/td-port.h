@@ -94,6 +94,11 @@ gboolean td_port_differs (const TdPort *self);
 guint td_port_get_n_rows (const TdPort *self);
 /** Write a pair. What it points to lives as long as the check. */
 void td_port_get_row (const TdPort *self, guint i, TdPortRow *row);
+/** Say of a row what differs, forward first, or else what it returned: "output: element ...",
+ * "gradient of W: ...". Owner: the caller. */
+char *td_port_dup_worst (const TdPortRow *row);
+/** Say in a sentence what was found, forward first. Owner: the caller. */
+char *td_port_dup_sentence (const TdPort *self);
 /** Name the parameters of a pair whose gradients lie the other way round on the other side, but
  * for that of the row's `backward`, which says so itself: "W, b"; "" for none. Owner: the
  * caller. */
