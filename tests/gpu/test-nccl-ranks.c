@@ -374,6 +374,58 @@ rank__that_has_begun_no_backward_sends_as_much_before_an_exchange (void **state)
   td_link_free (model);
 }
 
+/* In a backward of n models at once, when it is known which gradients are final. */
+static long
+exchanges_in_backward (TdLink *const *models, TdOpt *const *opts, int n)
+{
+  long in_backward = 0;
+
+  for (int step = 0; step < 6; step++)
+    TD_SCOPE ("step")
+      {
+        TdVar *x = numbers_of (me, TD_F32, TD_SHAPE (BATCH, 8), (unsigned)step), *loss = NULL;
+
+        for (int i = 0; i < n; i++)
+          {
+            TdVar *one = td_mean (td_square (td_link (models[i], x)));
+
+            loss = loss != NULL ? td_add (loss, one) : one;
+            td_cleargrads (models[i]);
+          }
+        exchanges ();
+        assert_int_equal (td_backward (loss, 0), TD_OK);
+        in_backward = exchanges ();
+        for (int i = 0; i < n; i++)
+          assert_int_equal (td_opt_update (opts[i]), TD_OK);
+      }
+  return in_backward;
+}
+
+/* Nobody agrees on an order between two. */
+static void
+optimizer__is_the_only_one_that_sends_in_backward (void **state)
+{
+  TdLink *models[] = { mlp ("a", 8, 1), mlp ("b", 8, 2) };
+  TdOpt *opts[2];
+  long one;
+
+  (void)state;
+  opts[0] = td_multi_node_optimizer_new (td_sgd_new (models[0], .lr = 0.01), world,
+                                         .overlap = true, .bucket_bytes = 256);
+  one = exchanges_in_backward (models, opts, 1);
+  assert_true (one > 0);
+  opts[1] = td_multi_node_optimizer_new (td_sgd_new (models[1], .lr = 0.01), world,
+                                         .overlap = true, .bucket_bytes = 256);
+  assert_int_equal (exchanges_in_backward (models, opts, 2), one);
+  td_opt_free (opts[0]);
+  assert_int_equal (exchanges_in_backward (models + 1, opts + 1, 1), one);
+  assert_params_same_on_all_ranks (models[0]);
+  assert_params_same_on_all_ranks (models[1]);
+  td_opt_free (opts[1]);
+  for (int i = 0; i < 2; i++)
+    td_link_free (models[i]);
+}
+
 /* Some ranks have begun to send gradients that the others never do; td_finish comes to its end,
  * and all communicators are closed (on-gpus looks for that). */
 static void
@@ -419,6 +471,7 @@ main (int argc, char **argv)
     ranks_test (part__without_a_team_is_an_error_of_td_comm_split),
     ranks_test (order__of_gradients_and_exchanges_in_backward_is_one_on_all_ranks),
     ranks_test (rank__that_has_begun_no_backward_sends_as_much_before_an_exchange),
+    ranks_test (optimizer__is_the_only_one_that_sends_in_backward),
     cmocka_unit_test (end__waits_for_no_sum_that_nobody_brings),
   };
 
