@@ -127,7 +127,8 @@ are_close (const TdServeArray *a, const TdServeArray *b, const double *sizes)
   size_t place[TD_MAX_DIMS];
   double size_of_row = 0;
 
-  if (a->dtype != b->dtype || a->bytes != b->bytes)
+  if (a->dtype != b->dtype || a->bytes != b->bytes || a->shape.ndim != b->shape.ndim
+      || memcmp (a->shape.dim, b->shape.dim, (size_t)b->shape.ndim * sizeof *b->shape.dim) != 0)
     return false;
   if (is_exact)
     return n == 0 || memcmp (a->data, b->data, b->bytes) == 0;

@@ -127,13 +127,16 @@ take_header (void *user, enum MHD_ValueKind kind, const char *name, size_t n_nam
   return MHD_YES;
 }
 
-/* What is asked for: no blanks, no NUL, and none that its escapes hide. */
+/* What is asked for: no blanks, no NUL, and in its path none that is escaped, which would end
+ * it. */
 void
 td_serve_take_target (TdServeRequest *r, const char *target)
 {
+  const char *nul = target != NULL ? strstr (target, "%00") : NULL;
+
   r->target = target;
   r->n_target = target != NULL ? strlen (target) : 0;
-  r->is_target_odd = target != NULL && strstr (target, "%00") != NULL;
+  r->is_target_odd = nul != NULL && nul < target + strcspn (target, "?");
   for (size_t i = 0; i < r->n_target; i++)
     r->is_target_odd |= (unsigned char)target[i] <= ' ' || target[i] == 0x7f;
 }

@@ -206,7 +206,7 @@ void td_serve_queue_wake (void);
  * `most` requests.  0: nothing came; somebody woke the thread. */
 int td_serve_queue_take (TdServeRequest **batch, int most, const TdServeOptions *o);
 
-/* --- running (serve-run.c) -----------------------------------------------------------------
+/* --- running (serve-run.c, serve-check.c, serve-close.c) -----------------------------------
  */
 
 /** Run a batch: every request has its answer.  Returns whether it was one call. */

@@ -318,9 +318,9 @@ def main():
         report.claim("an input that has a default may be left out", left_out(program, paths["biased"]))
         report.claim("a gathered answer that differs is found where numbers are new", held(program, paths["new"], 400))
         report.claim("a gathered answer that differs is found in a while", held(program, paths["while"], 4))
-        for axis, shape in [(1, (1, 4)), (2, (2, 4, 3))]:
-            paths["small"] = pathlib.Path(folder, f"small{axis}.onnx")
-            paths["small"].write_bytes(small_beside_large(axis))
+        for shape in [(1, 4), (2, 4, 3)]:
+            paths["small"] = pathlib.Path(folder, f"small{len(shape)}.onnx")
+            paths["small"].write_bytes(small_beside_large(len(shape)))
             report.claim(f"small numbers beside large ones are held against small ones, {len(shape)} axes",
                          small_ones(program, paths["small"], shape))
         paths["rounds"] = pathlib.Path(folder, "rounds.onnx")

@@ -48,11 +48,11 @@ def coupled(limit):
                  [("limit", np.array(limit, np.float32)), ("zero", np.array(0, np.float32))])
 
 
-def small_beside_large(axis):
-    """y = (x + c m) s, m the maximum over all rows: large where s is, and coupled where it is small, along an axis."""
-    shape = [1, 4] if axis == 1 else [1, 4, 1]
+def small_beside_large(n_axes):
+    """y = (x + c m) s, m the maximum over all rows: large where s is, coupled where it is small, along the second axis."""
+    shape = [1, 4] if n_axes == 2 else [1, 4, 1]
     c, s = np.array([0, 0, 0, 1], np.float32).reshape(shape), np.array([1e6, 1, 1, 1e-1], np.float32).reshape(shape)
-    dims = ["n", 4] if axis == 1 else ["n", 4, 3]
+    dims = ["n", 4] if n_axes == 2 else ["n", 4, 3]
     return model([node("ReduceMax", ["x"], ["m"], axes=[0], keepdims=1), node("Mul", ["m", "c"], ["d"]),
                   node("Add", ["x", "d"], ["sum"]), node("Mul", ["sum", "s"], ["y"])],
                  [("x", FLOAT, dims)], [("y", FLOAT, dims)], [("c", c), ("s", s)])
