@@ -102,7 +102,8 @@ take_header (void *user, enum MHD_ValueKind kind, const char *name, size_t n_nam
    * it moves for it, and leave the value where it was: Content-Len can become Content-Length.
    */
   f->is_folded |= value != NULL && (uintptr_t)value < (uintptr_t)name;
-  follow (f, name, n_name, value, n);
+  if (!f->is_folded)
+    follow (f, name, n_name, value, n);
   value = value != NULL ? value : "";
   while (n > 0 && (value[n - 1] == ' ' || value[n - 1] == '\t'))
     n--;
