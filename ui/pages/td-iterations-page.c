@@ -4,6 +4,7 @@
 #include "pages/td-iterations-page.h"
 
 #include "scene/td-format.h"
+#include "schedule/td-schedule.h"
 #include "widgets/td-index-list.h"
 
 struct _TdIterationsPage
@@ -61,6 +62,18 @@ dup_time (TdIterationsPage *self, guint index)
                  : g_strdup ("running");
 }
 
+/* Has the graph changed, or only sizes in it? */
+static const char *
+graph_chip (TdIterationsPage *self, const TdTapeSummary *summary)
+{
+  TdTapeReader *reader = td_session_get_reader (self->session);
+  const TdTapeSummaries all = td_tape_reader_summaries (reader);
+  return summary > all.rows && summary[-1].number + 1 == summary->number
+                 && td_schedule_only_sizes (reader, summary - 1, summary)
+             ? "Δ sizes"
+             : "Δ graph";
+}
+
 static char *
 dup_chips (TdIterationsPage *self, guint index)
 {
@@ -71,14 +84,15 @@ dup_chips (TdIterationsPage *self, guint index)
   } chips[] = { { TD_TAPE_ITERATION_ERROR, "✕ error" },
                 { TD_TAPE_ITERATION_NAN, "✕ NaN" },
                 { TD_TAPE_ITERATION_INF, "▲ Inf" },
-                { TD_TAPE_ITERATION_GRAPH_CHANGED, "Δ graph" },
+                { TD_TAPE_ITERATION_GRAPH_CHANGED, NULL },
                 { TD_TAPE_ITERATION_NOT_STORED, "summary only" },
                 { TD_TAPE_ITERATION_PARTIAL, "cut off" } };
   const TdTapeSummary *summary = summary_of (self, index);
   GString *text = g_string_new (NULL);
   for (guint i = 0; summary && i < G_N_ELEMENTS (chips); i++)
     if (summary->flags & chips[i].flag)
-      g_string_append_printf (text, "%s%s", text->len ? "  " : "", chips[i].words);
+      g_string_append_printf (text, "%s%s", text->len ? "  " : "",
+                              chips[i].words ? chips[i].words : graph_chip (self, summary));
   return g_string_free (text, FALSE);
 }
 

@@ -89,7 +89,7 @@ add_memory_and_ticks (TdSceneBuilder *b, const TdTapeSummaries *s, const TdScene
       if (!bad && !changed)
         continue;
       td_scene_mark (b, TD_TAG_ITERATION, 0, found[c],
-                     bad ? "not finite, or an error" : "the graph changed");
+                     bad ? "not finite, or an error" : "the graph, or sizes in it, changed");
       td_scene_add_line (b, line, 2, &tick);
       td_scene_unmark (b);
     }

@@ -193,6 +193,13 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed)
                      *td_tape_reader_info (reader, "producer") != '\0');
   if (at == 0)
     return g_strdup ("One iteration so far: another one will show whether the graph repeats.");
+  if (td_schedule_only_sizes (reader, &s.rows[at], &s.rows[at - 1]))
+    return td_schedule_dup_sizes (reader, &s.rows[at], &s.rows[at - 1]);
+  if (s.rows[at].n_events == s.rows[at - 1].n_events)
+    return g_strdup_printf ("Iteration %" G_GUINT64_FORMAT
+                            " differs from the one before: as many operations (%u), but not "
+                            "the same.",
+                            s.rows[at].number, s.rows[at].n_events);
   return g_strdup_printf (
       "Iteration %" G_GUINT64_FORMAT " differs from the one before: %u %s against %u.",
       s.rows[at].number, s.rows[at].n_events,

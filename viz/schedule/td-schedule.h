@@ -66,6 +66,13 @@ gboolean td_schedule_same_shapes (const TdIteration *a, const TdIteration *b);
  * numbers differ in (a decaying step size, say) is stored as another structure but is the same
  * graph. */
 guint64 td_schedule_graph_of (TdTapeReader *reader, guint32 structure);
+/** Say whether two iterations have one graph, and arrays of other sizes in it. */
+gboolean td_schedule_only_sizes (TdTapeReader *reader, const TdTapeSummary *a,
+                                 const TdTapeSummary *b);
+/** Say so in a sentence, and which sizes of `a` they are first, against those of `b` before it.
+ * Owner: the caller. */
+char *td_schedule_dup_sizes (TdTapeReader *reader, const TdTapeSummary *a,
+                             const TdTapeSummary *b);
 /** Count the iterations from one summary to another: by their numbers, since of a long run not
  * every one has a summary, and those get fewer while it runs; but where all that were recorded
  * have one, the others never were. */

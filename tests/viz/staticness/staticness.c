@@ -7,6 +7,7 @@
 
 #include "diff/td-diff.h"
 #include "lenet-tape.h"
+#include "schedule/td-schedule.h"
 #include "schedule/td-staticness.h"
 #include "td-test.h"
 
@@ -200,6 +201,25 @@ sizes__that_come_again_are_a_schedule_each (void **state)
   assert_true (whole->maximal);
 }
 
+/* "263 operations against 263" is no difference. */
+static void
+sizes__that_change_are_said_and_not_a_graph (void **state)
+{
+  TdTapeReader *reader = record ("batches");
+  const TdTapeSummaries s = td_tape_reader_summaries (reader);
+  g_autofree char *fewer = td_schedule_advice (reader, 7, 0);
+  g_autofree char *more = td_schedule_advice (reader, 8, 0);
+
+  assert_true (td_schedule_only_sizes (reader, &s.rows[7], &s.rows[6]));
+  assert_false (td_schedule_only_sizes (reader, &s.rows[6], &s.rows[5]));
+  assert_string_equal (fewer,
+                       "Iteration 7 has the graph of the one before, and arrays of other "
+                       "sizes, first where linear reads (1, 3) instead of (4, 3).");
+  assert_string_equal (more, "Iteration 8 has the graph of the one before, and arrays of other "
+                             "sizes, first where linear reads (4, 3) instead of (1, 3).");
+  td_tape_reader_free (reader);
+}
+
 static void
 attributes__that_change_are_said_to_make_new_schedules (void **state)
 {
@@ -360,6 +380,7 @@ main (void)
     td_test (sg16_sg17__largest_functions_within_a_dynamic_pass_are_found),
     td_test (st09__links_and_parameters_that_come_late_are_named),
     td_test (sizes__that_come_again_are_a_schedule_each),
+    td_test (sizes__that_change_are_said_and_not_a_graph),
     td_test (attributes__that_change_are_said_to_make_new_schedules),
     td_test (gain__is_what_a_recount_of_the_tape_gives),
     td_test (advice__of_a_range_is_of_its_iterations_only),
