@@ -448,7 +448,8 @@ forget_layout (TdOverlap *o)
 void
 td__overlap_free (TdOverlap *o)
 {
-  const bool idle = o->going.buckets == NULL;
+  /* Sums of others that are under way need the wire; a process alone has none. */
+  const bool idle = o->going.buckets == NULL || o->transport == &td__transport_alone;
 
   round_clear (o, &o->going);
   round_clear (o, &o->come);
