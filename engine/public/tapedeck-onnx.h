@@ -104,12 +104,13 @@ TD_API TdOnnxOpt td_save_onnx_options (void);
  * size by itself, in C, is not seen.  After a call with a batch of 1, a 1 of the code's own may
  * be that size or a number; a size that is a multiple of another batch may follow it, a -1
  * beside it too, and an array of the code may be as long: `assumed` hears which was taken
- * where.  A batch that is no other size and divides none, as 5 or 7, leaves nothing to assume
- * but of -1. Names of nodes and values are paths of links, of inputs the names of variables
- * (td_name). Dropout is written as it ran, and draws other numbers; batch normalization while
- * training normalises by the batch, and leaves its running moments as they are. *Errors*:
- * TD_ERR_ARG naming what ONNX does not have, with its lines, or an input from which no graph
- * leads to outs, and no file is written; TD_ERR_STATE for a constant that is gone; TD_ERR_IO.
+ * where.  A batch that is no other size and divides none, as 5 or 7, leaves least to assume:
+ * of -1, of arrays filled for the batch. Names of nodes and values are paths of links, of
+ * inputs the names of variables (td_name). Dropout is written as it ran, and draws other
+ * numbers; batch normalization while training normalises by the batch, and leaves its running
+ * moments as they are. *Errors*: TD_ERR_ARG naming what ONNX does not have, with its lines, or
+ * an input from which no graph leads to outs, and no file is written; TD_ERR_STATE for a
+ * constant that is gone; TD_ERR_IO.
  */
 TD_API TdStatus td_save_onnx_at (TdVar *const *outs, size_t n, const char *path,
                                  TdOnnxOpt options, const TdSite *site);

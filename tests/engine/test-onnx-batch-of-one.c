@@ -3,7 +3,8 @@
  * number it took for what.
  *
  * A program is made of steps that a fixed stream of numbers chooses; shapes are kept as
- * multiples of the batch, so that the same program is run with either.  Its arguments: how many
+ * multiples of the batch, so that the same program is run with either.  Each goes out as the
+ * graph that ran and, but for gradients, as a static function.  Its arguments: how many
  * programs, and from which number on.
  *
  * SPDX-License-Identifier: MIT */
@@ -30,8 +31,10 @@ typedef struct
 typedef struct
 {
   uint64_t random;
-  int64_t n;   /* the batch */
-  bool is_one; /* that of the file is 1 */
+  int64_t n;           /* the batch */
+  bool is_one;         /* that of the file is 1 */
+  TdVar *const *given; /* inputs, where the caller has them */
+  bool has_gradient;
   TdVar *x, *v, *param;
   TdVar *other;             /* a second input, of x's shape; NULL until a step uses it */
   Size size[MOST_DIMS + 1]; /* of v */
@@ -279,7 +282,7 @@ with_other (Program *p)
       || p->size[1].by_batch)
     return;
   if (p->other == NULL)
-    p->other = array (p, sizes, 2, 5, false);
+    p->other = p->given != NULL ? p->given[1] : array (p, sizes, 2, 5, false);
   a = td_get_item (p->other, (TdSlice[]){ TD_RANGE (0, 1) }, 1);
   both[0] = p->v;
   both[1] = kind == 1 ? a : p->other;
@@ -371,6 +374,48 @@ pick (Program *p)
     take (p, td_get_item (p->v, (TdSlice[]){ TD_RANGE (0, p->n) }, 1), sizes, p->ndim);
 }
 
+/* With arrays that the code makes from nothing, for the batch or for a length of its own, which
+ * may be as large, or a multiple: of a mean for each row. */
+static void
+made (Program *p)
+{
+  const unsigned kind = draw (p, 7);
+  const int64_t n = p->n, length = 1 + draw (p, 8);
+  const Size rows = { 1, true };
+  TdVar *m, *a;
+  Size sizes[2] = { rows, { length, false } };
+
+  if (p->ndim != 2 || p->size[0].k != 1 || !p->size[0].by_batch)
+    return;
+  m = td_mean_axes (p->v, (int[]){ 1 }, 1, true);
+  if (kind == 0 || kind == 1) /* twice as long */
+    {
+      a = kind == 0 ? td_ones (TD_F32, TD_SHAPE (n, length))
+                    : td_exp (td_mul_scalar (td_arange (TD_F32, 0, (double)length, 1), -0.2));
+      sizes[1].k *= 2;
+      a = td_concat ((TdVar *[]){ a, kind == 0 ? a : td_square (a) }, 2, kind == 0);
+      a = kind == 0 ? a : td_broadcast_to (a, TD_SHAPE (n, 2 * length));
+      take (p, td_mul (a, td_broadcast_to (m, TD_SHAPE (n, 2 * length))), sizes, 2);
+      return;
+    }
+  a = td_mul_scalar (td_arange (TD_F32, 0, (double)length, 1), 0.2);
+  if (kind == 2)
+    take (p, td_sin (td_mul (m, td_expand_dims (a, 0))), sizes, 2);
+  else if (kind == 3)
+    {
+      a = td_broadcast_to (td_expand_dims (a, 0), TD_SHAPE (n, length));
+      a = td_square (td_sub (td_broadcast_to (m, TD_SHAPE (n, length)), a));
+      take (p, td_exp (td_neg (a)), sizes, 2);
+    }
+  else if (kind == 4) /* where the batch is 1, it becomes the length */
+    p->v = td_add (p->v, td_full (TD_F32, TD_SHAPE (p->is_one ? 1 : length, 1), 2));
+  else if (kind == 5)
+    take (p, td_mul (m, td_sum (td_ones (TD_F32, TD_SHAPE (draw (p, 2) ? length : 2 * n)))),
+          (Size[]){ rows, { 1, false } }, 2);
+  else
+    take (p, td_squeeze (m), (Size[]){ rows }, td_ndim (m) > 0 && n > 1 ? 1 : 0);
+}
+
 /* Every row with every other. */
 static void
 product (Program *p)
@@ -406,36 +451,59 @@ gradient (Program *p)
 
   for (int d = 0; d < shape.ndim; d++)
     sizes[d] = (Size){ by == p->x && d == 0 ? 1 : shape.dim[d], by == p->x && d == 0 };
+  p->has_gradient = true;
   if (td_grad_of (&y, 1, &by, 1, NULL, TD_DOUBLE_BACKPROP, &g) == TD_OK && g != NULL)
     take (p, g, sizes, shape.ndim);
 }
 
+typedef struct
+{
+  unsigned seed;
+  int64_t n;
+  bool is_one;
+  TdVar *in[2];
+  int n_in;
+  bool has_gradient;
+} Run;
+
+/* Run program r->seed with a batch of r->n; its inputs go to r->in, or are given. */
 static TdVar *
-run (unsigned seed, int64_t n, bool is_one, TdVar **in, int *n_in)
+run (Run *r, TdVar *const *given)
 {
   static void (*const steps[]) (Program * p)
       = { map,  map,      with_array, with_array, with_array, reduce,  reshape, reshape,
           turn, repeat,   deal,       beside,     pick,       product, loss,    with_other,
-          deal, sum_down, turn,       deal,       with_other, largest };
+          deal, sum_down, turn,       deal,       with_other, largest, made,    made };
   static const Size inputs[][3] = { { { 1, true }, { 4, false } },
                                     { { 1, true }, { 1, false } },
                                     { { 1, true }, { 6, false } },
                                     { { 1, true }, { 2, false }, { 3, false } },
                                     { { 1, true }, { 1, false }, { 5, false } },
                                     { { 1, true }, { 6, false }, { 2, false } } };
-  Program p = { .random = seed * 977u + 5, .n = n, .is_one = is_one };
+  Program p = { .random = r->seed * 977u + 5, .n = r->n, .is_one = r->is_one, .given = given };
   const unsigned input = draw (&p, 6);
   const int n_steps = 1 + (int)draw (&p, MOST_STEPS);
 
   take (&p, NULL, inputs[input], input < 3 ? 2 : 3);
-  p.v = p.x = in[0] = array (&p, p.size, p.ndim, 1, false);
+  p.v = p.x = given != NULL ? given[0] : array (&p, p.size, p.ndim, 1, false);
   for (int i = 0; i < n_steps && p.ndim > 0; i++)
     steps[draw (&p, sizeof steps / sizeof *steps)](&p);
   if (draw (&p, 6) == 0)
     gradient (&p);
-  in[1] = p.other;
-  *n_in = 1 + (p.other != NULL);
+  r->in[0] = p.x;
+  r->in[1] = p.other;
+  r->n_in = 1 + (p.other != NULL);
+  r->has_gradient = p.has_gradient;
   return p.v;
+}
+
+static void
+replayed (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Run again = *(const Run *)self;
+
+  (void)n_in, (void)n_out;
+  out[0] = run (&again, in);
 }
 
 /* --- as files --- */
@@ -492,39 +560,54 @@ static const char script[]
       "assert n['right'] > n['models'] / 20 and n['other'] > n['models'] / 50, n\n"
       "sys.exit (n['silent'] != 0)\n";
 
+/* Write it as what ran, or as a static function of its inputs. */
+static bool
+save_as (const char *path, Run *r, TdVar *y, bool is_static)
+{
+  TdStatic *s;
+  bool saved;
+
+  if (!is_static)
+    return td_save_onnx (&y, 1, path, .in = r->in, .n_in = r->n_in, .assumed = hear) == TD_OK;
+  if (r->has_gradient)
+    return false;
+  s = td_static_new (replayed, r);
+  saved = td_static_call (s, r->in, r->n_in, &y, 1) == TD_OK
+          && td_static_save (s, path, .assumed = hear) == TD_OK;
+  td_static_free (s);
+  return saved;
+}
+
 /* Save one that runs with both batches, and what it makes of them. */
 static void
-save_program (unsigned seed)
+save_program (unsigned seed, bool is_static)
 {
-  static const int64_t saved_with[] = { 1, 2, 3, 6 }, others[] = { 3, 5, 4, 4 };
-  const unsigned b = seed % 4;
+  static const int64_t saved_with[] = { 1, 2, 3, 6, 5 }, others[] = { 3, 5, 4, 4, 1 };
+  const unsigned b = seed % 5;
   char name[40];
 
-  snprintf (name, sizeof name, "p%u.onnx", seed);
-  TD_USING (keep_graph, 1)
+  snprintf (name, sizeof name, "p%u%s.onnx", seed, is_static ? "s" : "");
+  TD_USING (keep_graph, !is_static)
     TD_SCOPE ("one")
       {
-        TdVar *x[2], *y;
-        int n_in;
-        bool saved;
+        Run r = { .seed = seed, .n = saved_with[b], .is_one = b == 0 };
+        TdVar *y = run (&r, NULL);
+        const bool saved
+            = td_error () == NULL && save_as (td_test_tmp (name), &r, y, is_static);
 
-        y = run (seed, saved_with[b], b == 0, x, &n_in);
-        saved = td_error () == NULL
-                && td_save_onnx (&y, 1, td_test_tmp (name), .in = x, .n_in = n_in,
-                                 .assumed = hear)
-                       == TD_OK;
         if (saved)
-          keep_case (name, 0, x, n_in, &y, 1);
+          keep_case (name, 0, r.in, r.n_in, &y, 1);
         td_error_clear ();
         if (saved)
           {
-            y = run (seed, others[b], b == 0, x, &n_in);
+            r.n = others[b];
+            y = run (&r, NULL);
             if (td_error () == NULL)
-              keep_case (name, 1, x, n_in, &y, 1);
+              keep_case (name, 1, r.in, r.n_in, &y, 1);
             else
               {
                 td_error_clear ();
-                keep_case (name, 1, x, n_in, NULL, 0);
+                keep_case (name, 1, r.in, r.n_in, NULL, 0);
               }
           }
       }
@@ -539,7 +622,8 @@ out__of_random_programs_with_a_batch_like_other_sizes_computes_the_same_or_has_s
 
   (void)state;
   for (int i = 0; i < n_programs; i++)
-    save_program (first_program + (unsigned)i);
+    for (int is_static = 0; is_static < 2; is_static++)
+      save_program (first_program + (unsigned)i, is_static);
   td_test_write_file (td_test_tmp ("search.py"), script, sizeof script - 1);
   child = td_test_shell ("'%s' '%s' '%s' 2>&1", python, td_test_tmp ("search.py"),
                          td_test_tmp ("."));

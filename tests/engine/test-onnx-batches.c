@@ -339,6 +339,248 @@ out__of_a_size_that_may_be_the_batch_stays_or_says_so (void **state)
         }
 }
 
+/* --- arrays that the code makes from nothing, of a length that is the batch's or a multiple by
+ * chance: of x (batch, 1) --- */
+
+static int64_t n_made;
+
+static TdVar *
+beside_itself (TdVar *x)
+{
+  const int64_t n = td_shape (x).dim[0];
+  TdVar *g = td_ones (TD_F32, TD_SHAPE (n, n_made));
+
+  g = td_concat ((TdVar *[]){ g, g }, 2, 1);
+  return td_sum_axes (td_mul (g, td_broadcast_to (x, TD_SHAPE (n, 2 * n_made))), (int[]){ 1 },
+                      1, false);
+}
+
+static TdVar *
+to_places (TdVar *x)
+{
+  const TdShape all = TD_SHAPE (td_shape (x).dim[0], n_made, 6);
+  TdVar *places
+      = td_reshape (td_arange (TD_F32, 0, (double)n_made, 1), TD_SHAPE (1, n_made, 1));
+
+  x = td_broadcast_to (td_expand_dims (x, 2), all);
+  return td_max_axes (td_add (x, td_broadcast_to (places, all)), (int[]){ 1 }, 1, false);
+}
+
+static TdVar *
+near_centres (TdVar *x)
+{
+  const int64_t n = td_shape (x).dim[0];
+  TdVar *c = td_mul_scalar (td_arange (TD_F32, 0, (double)n_made, 1), 0.5), *y;
+
+  y = td_sub (td_broadcast_to (x, TD_SHAPE (n, n_made)),
+              td_broadcast_to (td_expand_dims (c, 0), TD_SHAPE (n, n_made)));
+  y = td_exp (td_neg (td_square (y)));
+  y = td_concat ((TdVar *[]){ y, y }, 2, 1);
+  return td_mul (y, td_broadcast_to (x, TD_SHAPE (n, 2 * n_made)));
+}
+
+static TdVar *
+embedded_time (TdVar *x)
+{
+  TdVar *f = td_exp (td_mul_scalar (td_arange (TD_F32, 0, (double)n_made, 1), -0.7));
+  TdVar *angle = td_mul (x, td_expand_dims (f, 0));
+
+  angle = td_concat ((TdVar *[]){ td_sin (angle), td_cos (angle) }, 2, 1);
+  return td_mul (angle, td_broadcast_to (x, TD_SHAPE (td_shape (x).dim[0], 2 * n_made)));
+}
+
+static TdVar *
+beside_a_column (TdVar *x)
+{
+  return td_add (x, td_full (TD_F32, TD_SHAPE (n_made, 1), 2));
+}
+
+static TdVar *
+squeezed (TdVar *x)
+{
+  return td_squeeze (x);
+}
+
+static TdVar *
+by_twice_as_many (TdVar *x)
+{
+  return td_mul (x, td_sum (td_ones (TD_F32, TD_SHAPE (2 * td_shape (x).dim[0]))));
+}
+
+static TdVar *
+of_large_numbers (TdVar *x)
+{
+  return td_sub (x, td_mul_scalar (td_sum (x), 1e4));
+}
+
+static TdVar *
+nothing_of_it (TdVar *x)
+{
+  return td_zeros (TD_F32, TD_SHAPE (td_shape (x).dim[0], n_made));
+}
+
+static char told[1200];
+
+static void
+hear_all (const char *line, void *user)
+{
+  const size_t n = strlen (told);
+
+  (void)user;
+  snprintf (told + n, sizeof told - n, "%s\n", line);
+}
+
+static void
+call_of_one (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  TdVar *(*const *call) (TdVar * x) = self;
+
+  (void)n_in, (void)n_out;
+  out[0] = (*call) (in[0]);
+  if (*call == nothing_of_it)
+    out[1] = td_relu (in[0]);
+}
+
+static TdVar *
+column (int64_t n)
+{
+  TdVar *x = td_zeros (TD_F32, TD_SHAPE (n, 1));
+
+  fill (x, 3);
+  return x;
+}
+
+/* Save what a function makes of a batch of n; what is fixed and assumed goes to told. */
+static void
+save_told (TdVar *(**call) (TdVar *x), int64_t n, bool is_static, const char *name)
+{
+  const int n_out = *call == nothing_of_it ? 2 : 1;
+  TdStatic *s = td_static_new (call_of_one, call);
+  TdVar *x = column (n), *out[2];
+
+  told[0] = '\0';
+  if (is_static)
+    {
+      assert_int_equal (td_static_call (s, &x, 1, out, n_out), TD_OK);
+      assert_int_equal (
+          td_static_save (s, td_test_tmp (name), .fixed = hear_all, .assumed = hear_all),
+          TD_OK);
+    }
+  else
+    TD_USING (keep_graph, 1)
+      {
+        call_of_one (call, &x, 1, out, n_out);
+        assert_int_equal (td_save_onnx (out, n_out, td_test_tmp (name), .in = &x, .n_in = 1,
+                                        .fixed = hear_all, .assumed = hear_all),
+                          TD_OK);
+      }
+  td_static_free (s);
+}
+
+/* A length that is the batch's, or a multiple, by chance is no batch where it can be a number;
+ * and what each size was taken for is said with the operation and its place. */
+static void
+out__of_arrays_made_from_nothing_says_what_their_sizes_were_taken_for (void **state)
+{
+  static struct
+  {
+    TdVar *(*call) (TdVar *x);
+    int64_t n, length;
+    bool runs;           /* with other batches, as the program does */
+    const char *says[2]; /* of the graph that ran, of a static function */
+  } cases[] = {
+    { beside_itself,
+      2,
+      4,
+      true,
+      { "4 is a number and not a multiple of batch in the array (2, 4) of concat at" } },
+    { beside_itself,
+      3,
+      9,
+      true,
+      { "9 is a number and not a multiple of batch in the array (3, 9) of concat at" } },
+    { beside_itself, 5, 5, false, { "batch stays 5: " } },
+    { to_places, 2, 4, true, { "4 is a number and not a multiple of batch in the array (" } },
+    { near_centres,
+      3,
+      6,
+      true,
+      { "6 is a number and not a multiple of batch in the array (6) of mul_scalar at",
+        "12 is a number and not a multiple of batch in broadcast_to at" } },
+    { embedded_time,
+      2,
+      4,
+      true,
+      { "4 is a number and not a multiple of batch in the array (4) of mul_scalar at" } },
+    { beside_a_column,
+      5,
+      5,
+      false,
+      { "5 is batch and not a number in the array (5, 1) of add at" } },
+    { squeezed,
+      4,
+      1,
+      false,
+      { "where batch is 1 that axis stays, and the program drops it, in squeeze at" } },
+    { by_twice_as_many,
+      3,
+      1,
+      false,
+      { "6 is a number and not a multiple of batch in the array (6) of sum at" } },
+    { by_twice_as_many,
+      1,
+      1,
+      false,
+      { "2 is a number and not a multiple of batch in the array (2) of sum at" } },
+    { of_large_numbers, 5, 1, false, { "batch stays 5: mul_scalar at test-onnx-batches.c:" } },
+    { nothing_of_it,
+      1,
+      3,
+      false,
+      { "1 is a number and not batch in the array (1, 3) of output 0", "batch stays 1: " } },
+  };
+
+  (void)state;
+  td_test_python ("onnxruntime");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int is_static = 0; is_static < 2; is_static++)
+      TD_SCOPE ("call")
+        {
+          const char *says = cases[i].says[is_static && cases[i].says[1] != NULL];
+          char name[40];
+
+          snprintf (name, sizeof name, "made-%zu-%d.onnx", i, is_static);
+          n_made = cases[i].length;
+          save_told (&cases[i].call, cases[i].n, is_static, name);
+          if (strstr (told, says) == NULL)
+            fail_msg ("case %zu, static %d: \"%s\" expected, told:\n%s", i, is_static, says,
+                      told);
+          assert_null (strstr (told, "?:0"));
+          for (int64_t n = 1; n <= 4 && cases[i].runs; n++)
+            {
+              TdVar *x = column (n), *y = cases[i].call (x);
+
+              keep_case (name, (int)n - 1, &x, 1, &y, 1);
+            }
+          if (cases[i].runs)
+            free (run_onnx (name, true));
+        }
+}
+
+/* A number that counts nothing is not said to be the batch's size. */
+static void
+out__that_keeps_the_batch_by_a_number_says_that_it_may_be_its_size (void **state)
+{
+  static TdVar *(*call) (TdVar * x) = of_large_numbers;
+
+  (void)state;
+  TD_SCOPE ("call")
+    {
+      save_told (&call, 5, false, "number.onnx");
+      assert_non_null (strstr (told, " has a number that may be its size, or one by it\n"));
+    }
+}
+
 /* With two inputs, one may stay while the other is open. */
 static void
 out__of_an_input_that_stays_says_so (void **state)
@@ -525,6 +767,8 @@ main (void)
     engine_test (out__of_a_batch_of_one_says_nothing_of_what_is_known),
     engine_test (out__of_a_reshape_of_no_elements_runs),
     engine_test (out__of_a_size_that_may_be_the_batch_stays_or_says_so),
+    engine_test (out__of_arrays_made_from_nothing_says_what_their_sizes_were_taken_for),
+    engine_test (out__that_keeps_the_batch_by_a_number_says_that_it_may_be_its_size),
     engine_test (out__of_an_input_that_stays_says_so),
     engine_test (out__of_two_axes_shuts_the_one_that_cannot_follow),
     engine_test (out__with_an_axis_that_has_no_name_is_refused),

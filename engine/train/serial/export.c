@@ -174,11 +174,11 @@ td__export_lack (TdExportLacks *lacks, const TdStep *step, const char *name)
   const char *slash = site != NULL ? strrchr (site->file, '/') : NULL;
   char text[300];
 
-  snprintf (text, sizeof text, "%s at %s:%d", name != NULL ? name : step->cls->name,
-            slash != NULL  ? slash + 1
-            : site != NULL ? site->file
-                           : "?",
-            site != NULL ? site->line : 0);
+  if (site != NULL)
+    snprintf (text, sizeof text, "%s at %s:%d", name != NULL ? name : step->cls->name,
+              slash != NULL ? slash + 1 : site->file, site->line);
+  else /* built without places */
+    snprintf (text, sizeof text, "%s", name != NULL ? name : step->cls->name);
   lacks->n++;
   for (uint32_t i = 0; i < lacks->n_lines; i++) /* a block that comes twelve times */
     if (strcmp (lacks->lines[i], text) == 0)

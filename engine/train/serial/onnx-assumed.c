@@ -1,5 +1,9 @@
 /* What a file takes for granted, so that who runs it with another batch can know.
  *
+ * A size of an array that the code makes from nothing - zeros, a range, what it broadcasts to -
+ * may be the batch's, or a multiple of it, or be as large by chance; so may one of an array
+ * that it brought.  Each that no operation decides is said.
+ *
  * Where a symbol's size was 1, a number 1 of the code's own - in an array that it brought, in
  * an attribute - may be that size or a 1 whatever the size is, and no operation tells the two
  * apart: 1 broadcasts.  An array of one number may have another in each row.  The analysis
@@ -11,6 +15,7 @@
 #include "compute/core/operands.h"
 #include "export.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,13 +74,51 @@ reader_of (const Assumed *a, uint32_t node)
   return NULL;
 }
 
+/* What a line about an array says it is of: the step that reads it, or the place where it was
+ * made. */
+static TdStep
+place_of (const Assumed *a, uint32_t node)
+{
+  const TdSchedule *s = a->z->s;
+  const TdStep *reader = reader_of (a, node);
+  TdStep place = { .site = NULL };
+
+  if (reader != NULL)
+    return *reader;
+  for (uint32_t i = 0; i < s->forward.n; i++)
+    for (uint32_t k = 0; k < s->forward.steps[i].n_out; k++)
+      if (td__step_out (s, &s->forward.steps[i], k) == node)
+        place.site = s->forward.steps[i].site;
+  for (uint32_t i = s->n_arguments; i < s->n_externals; i++)
+    if (s->externals[i].node == node)
+      place.site = s->externals[i].var->site;
+  if (place.site == NULL && td__node_value (s, node)->kind == TD_VALUE_CONSTANT)
+    place.site = s->constants[td__node_value (s, node)->index].site;
+  return place;
+}
+
+/* "add", or "output 1". */
+static const char *
+user_of (const Assumed *a, uint32_t node, const TdStep *place, char *text, size_t size)
+{
+  uint32_t k = 0;
+
+  while (k + 1 < a->z->s->n_outputs && a->z->s->outputs[k].node != node)
+    k++;
+  if (place->cls != NULL)
+    snprintf (text, size, "%s", place->cls->name);
+  else
+    snprintf (text, size, "output %u", k);
+  return text;
+}
+
 /* is_brought: its numbers are the code's, not of a call that fills an array. */
 static void
 say_array (Assumed *a, uint32_t node, bool is_brought)
 {
-  const TdStep *reader = reader_of (a, node);
-  const char *by = reader != NULL && reader->cls != NULL ? reader->cls->name : "an output";
-  char shape[120], text[260];
+  const TdStep place = place_of (a, node);
+  char shape[120], user[80], text[260];
+  const char *by = user_of (a, node, &place, user, sizeof user);
 
   td_shape_text (shape_of (a, node), shape, sizeof shape);
   if (is_brought && (symbols_of (a, node) & a->ones) != 0)
@@ -86,7 +129,7 @@ say_array (Assumed *a, uint32_t node, bool is_brought)
               a->names, shape, by);
   else
     return;
-  td__export_lack (a->lines, reader != NULL ? reader : &(TdStep){ .site = NULL }, text);
+  td__export_lack (a->lines, &place, text);
 }
 
 /* An array that the code brought, which is no link's: nobody says where its sizes and numbers
@@ -268,27 +311,152 @@ say_reshape (const Assumed *a, const TdStep *step, int symbol, int axis)
     td__export_lack (a->lines, step, text);
 }
 
-/* An array that the code brought, which has a symbol's size and cannot follow. */
+/* --- sizes that may be a symbol's or not --- */
+
+/* What an axis follows, or could: a symbol that is open; -1: nothing. */
+static int
+symbol_of (const Assumed *a, uint32_t node, int axis)
+{
+  const int64_t n = shape_of (a, node)->dim[axis];
+  const uint64_t mask = a->z->of[node][axis].mask;
+  int found = -1;
+
+  for (int k = 0; k < a->z->n_symbols; k++)
+    {
+      const int64_t was = a->z->symbols[k].v[0];
+
+      if (mask != 0 ? mask >> k & 1
+                    : a->z->symbols[k].why[0] == '\0' && n > 1 && n % was == 0
+                          && (found < 0 || n == was))
+        found = k;
+    }
+  return found;
+}
+
+/* "6 is a multiple of batch and not a number in the array (2, 6) of concat", or the other way
+ * round; of a step that has the size as a number itself, "in broadcast_to".  False: it can
+ * follow nothing. */
+static bool
+say_size (const Assumed *a, uint32_t node, int axis, const TdStep *step)
+{
+  const int64_t n = shape_of (a, node)->dim[axis];
+  const int k = symbol_of (a, node, axis);
+  const bool follows = a->z->of[node][axis].mask != 0;
+  const TdStep place = step != NULL ? *step : place_of (a, node);
+  char of[90], array[120], user[80], where[200], text[400];
+
+  if (k < 0)
+    return false;
+  snprintf (of, sizeof of, "%s%.60s", n == a->z->symbols[k].v[0] ? "" : "a multiple of ",
+            a->z->symbols[k].name);
+  td_shape_text (shape_of (a, node), array, sizeof array);
+  if (step != NULL)
+    snprintf (where, sizeof where, "%.60s", step->cls->name);
+  else
+    snprintf (where, sizeof where, "the array %.80s of %.60s", array,
+              user_of (a, node, &place, user, sizeof user));
+  if (follows)
+    snprintf (text, sizeof text, "%lld is %s and not a number in %s", (long long)n, of, where);
+  else
+    snprintf (text, sizeof text, "%lld is a number and not %s in %s", (long long)n, of, where);
+  td__export_lack (a->lines, &place, text);
+  return true;
+}
+
+/* Was the decision of an axis, or of one that it is tied to, not the only one possible? */
+static bool
+is_doubted (const Assumed *a, const TdOnnxDecision *d)
+{
+  while (d != NULL && !d->doubted)
+    d = d->symbol == TD_ONNX_TIED ? td__onnx_size_decision (a->z, d->tied, d->tied_axis) : NULL;
+  return d != NULL;
+}
+
+/* What was decided of an array's axes.  step: that broadcasts to them. */
 static void
-say_rows (const Assumed *a, uint32_t node)
+say_decided (const Assumed *a, uint32_t node, const TdStep *step)
+{
+  for (int d = 0; d < shape_of (a, node)->ndim; d++)
+    if (is_doubted (a, td__onnx_size_decision (a->z, node, d)))
+      say_size (a, node, d, step);
+}
+
+/* Of an array's axes of which nothing had to be decided, the first that is as large as a
+ * symbol, or else the first that is a multiple of one: the code wrote the number.  like: the
+ * array that is broadcast by step, whose axes the code did not write; NULL: none is. */
+static void
+say_written (const Assumed *a, uint32_t node, const TdStep *step, const TdShape *like)
 {
   const TdShape *shape = shape_of (a, node);
-  const TdStep *reader = reader_of (a, node);
-  char array[120], text[260];
+  int first = -1;
 
-  td_shape_text (shape, array, sizeof array);
-  for (int k = 0; k < a->z->n_symbols; k++)
-    for (int d = 0; d < shape->ndim; d++)
-      if (a->z->symbols[k].why[0] == '\0' && a->z->symbols[k].v[0] > 1
-          && shape->dim[d] == a->z->symbols[k].v[0] && a->z->of[node][d].mask == 0)
+  for (int d = shape->ndim - 1; d >= 0; d--)
+    {
+      const int k = symbol_of (a, node, d),
+                c = like != NULL ? d + like->ndim - shape->ndim : -1;
+
+      if (k < 0 || a->z->of[node][d].mask != 0 || td__onnx_size_decision (a->z, node, d) != NULL
+          || (c >= 0 && like->dim[c] == shape->dim[d]))
+        continue;
+      if (first < 0 || shape->dim[d] == a->z->symbols[k].v[0]
+          || shape->dim[first] != a->z->symbols[k].v[0])
+        first = d;
+    }
+  if (first >= 0)
+    say_size (a, node, first, step);
+}
+
+/* Arrays that the code brought or that are made from nothing, and what is broadcast. */
+static void
+sizes (const Assumed *a)
+{
+  const TdSchedule *s = a->z->s;
+
+  for (uint32_t node = 0; node < s->n_nodes; node++)
+    if (is_brought (a, node) && td__export_is_used (s, node))
+      {
+        say_decided (a, node, NULL);
+        say_written (a, node, NULL, NULL);
+      }
+  for (uint32_t i = 0; i < s->forward.n; i++)
+    {
+      const TdStep *step = &s->forward.steps[i];
+      const bool broadcasts
+          = step->kind == TD_STEP_OP && strcmp (step->cls->name, "broadcast_to") == 0;
+
+      if (step->kind != TD_STEP_FILL && !broadcasts)
+        continue;
+      say_decided (a, td__step_out (s, step, 0), broadcasts ? step : NULL);
+      say_written (a, td__step_out (s, step, 0), broadcasts ? step : NULL,
+                   broadcasts ? shape_of (a, td__step_in (s, step, 0)) : NULL);
+    }
+}
+
+/* squeeze without an axis drops the batch's as well where that is 1, which a file does not. */
+static void
+say_squeeze (const Assumed *a, const TdStep *step)
+{
+  const uint32_t x = td__step_in (a->z->s, step, 0);
+  char text[260];
+
+  for (int d = 0; d < shape_of (a, x)->ndim; d++)
+    for (int k = 0; k < a->z->n_symbols; k++)
+      if ((a->z->of[x][d].mask >> k & 1)
+          && (!a->z->of[x][d].known || a->z->of[x][d].times + a->z->of[x][d].fixed == 1))
         {
           snprintf (text, sizeof text,
-                    "%lld is a number and not %.60s in the array %.80s of %.60s",
-                    (long long)shape->dim[d], a->z->symbols[k].name, array,
-                    reader != NULL && reader->cls != NULL ? reader->cls->name : "an output");
-          td__export_lack (a->lines, reader != NULL ? reader : &(TdStep){ .site = NULL }, text);
+                    "where %.60s is 1 that axis stays, and the program drops it, in squeeze",
+                    a->z->symbols[k].name);
+          td__export_lack (a->lines, step, text);
           return;
         }
+}
+
+static bool
+is_squeeze_of_all (const TdStep *step)
+{
+  return step->kind == TD_STEP_OP && strcmp (step->cls->name, "squeeze") == 0
+         && td__export_number (step, "axis", 0) == INT_MIN /* no axis given */;
 }
 
 static void
@@ -299,6 +467,8 @@ reshapes (const Assumed *a)
       const TdStep *step = &a->z->s->forward.steps[i];
       uint32_t node;
 
+      if (is_squeeze_of_all (step))
+        say_squeeze (a, step);
       if (step->kind != TD_STEP_OP || strcmp (step->cls->name, "reshape") != 0)
         continue;
       node = td__step_out (a->z->s, step, 0);
@@ -346,9 +516,9 @@ td__onnx_sizes_assumed (const TdOnnxSizes *z, TdExportLacks *lines)
   if (a.ones != 0)
     ones (&a);
   n_ones = lines->n_lines;
-  for (uint32_t node = 0; node < z->s->n_nodes; node++)
-    if (is_brought (&a, node) && td__export_is_used (z->s, node))
-      say_rows (&a, node);
+  sizes (&a);
+  if (n_ones > 0)
+    n_ones = lines->n_lines;
   reshapes (&a);
   return n_ones;
 }

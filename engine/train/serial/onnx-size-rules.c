@@ -195,7 +195,7 @@ scaled_by (const TdOnnxSizes *z, uint32_t node, double value, uint64_t *mask)
     if (z->symbols[i].why[0] == '\0' && may_count (value, z->symbols[i].v[0])
         && ((from & ~has) >> i & 1 || is_seed (z, node, MOST_STEPS_BACK)))
       *mask |= (uint64_t)1 << i;
-  return *mask != 0 ? "has its size, or one by it, as a number" : NULL;
+  return *mask != 0 ? "has a number that may be its size, or one by it" : NULL;
 }
 
 static const char *
@@ -228,7 +228,9 @@ scaling_by_array (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
                  mask);
       free (numbers);
     }
-  return *mask != 0 ? "has its size, or one by it, in an array that the code filled" : NULL;
+  return *mask != 0 ? "has a number that may be its size, or one by it, in an array that the "
+                      "code filled"
+                    : NULL;
 }
 
 /* A list of as many as the batch has, one for each. */

@@ -12,11 +12,9 @@
 
 enum
 {
-  UNSET = 1 << 7, /* the dtype of an output of which infer has said nothing */
-  MOST_TRIED = 4  /* open sizes of one operation that are decided together */
+  UNSET = 1 << 7 /* the dtype of an output of which infer has said nothing */
 };
 static const char cuts[] = "cuts it into a number of parts";
-static const char one_size[] = "is possible with the size that there was alone";
 
 TdOnnxSize
 td__onnx_size (int64_t n)
@@ -89,8 +87,8 @@ td__onnx_sizes_fix (TdOnnxSizes *z, uint64_t mask, const TdStep *step, const cha
 
 /* --- open sizes --- */
 
-static bool
-is_argument (const TdSchedule *s, uint32_t node)
+bool
+td__onnx_size_is_argument (const TdSchedule *s, uint32_t node)
 {
   for (uint32_t i = 0; i < s->n_arguments; i++)
     if (s->externals[i].node == node)
@@ -98,8 +96,8 @@ is_argument (const TdSchedule *s, uint32_t node)
   return false;
 }
 
-static const TdOnnxDecision *
-decision_of (const TdOnnxSizes *z, uint32_t node, int axis)
+const TdOnnxDecision *
+td__onnx_size_decision (const TdOnnxSizes *z, uint32_t node, int axis)
 {
   for (uint32_t i = 0; i < z->n_decided; i++)
     if (z->decided[i].node == node && z->decided[i].axis == axis)
@@ -107,8 +105,8 @@ decision_of (const TdOnnxSizes *z, uint32_t node, int axis)
   return NULL;
 }
 
-static void
-decide (TdOnnxSizes *z, TdOnnxDecision d)
+void
+td__onnx_size_decide (TdOnnxSizes *z, TdOnnxDecision d)
 {
   if (d.symbol >= 0)
     d.times = z->s->nodes[d.node].shape.dim[d.axis] / z->symbols[d.symbol].v[0];
@@ -116,24 +114,26 @@ decide (TdOnnxSizes *z, TdOnnxDecision d)
   z->decided[z->n_decided++] = d;
 }
 
-static bool
-could_follow (const TdOnnxSizes *z, int64_t n, int symbol)
+bool
+td__onnx_size_could_follow (const TdOnnxSizes *z, int64_t n, int symbol)
 {
   const int64_t was = z->symbols[symbol].v[0];
 
   return z->symbols[symbol].why[0] == '\0' && (was > 1 ? n > 0 && n % was == 0 : n == was);
 }
 
-/* An open size is a number, by an operation; of an argument it is kept why. */
-static void
-decide_number (TdOnnxSizes *z, int k, const TdStep *step, const char *what)
+void
+td__onnx_size_decide_number (TdOnnxSizes *z, int k, const TdStep *step, const char *what,
+                             bool doubted)
 {
   const uint32_t node = z->open[k].node;
   const int axis = z->open[k].axis;
   struct TdOnnxStay *stay;
 
-  decide (z, (TdOnnxDecision){ .node = node, .axis = axis, .symbol = TD_ONNX_NUMBER });
-  if (!is_argument (z->s, node))
+  td__onnx_size_decide (
+      z, (TdOnnxDecision){
+             .node = node, .axis = axis, .symbol = TD_ONNX_NUMBER, .doubted = doubted });
+  if (!td__onnx_size_is_argument (z->s, node))
     return;
   z->stays = td__xrealloc (z->stays, (z->n_stays + 1) * sizeof *z->stays);
   stay = &z->stays[z->n_stays++];
@@ -150,17 +150,30 @@ size_of_open (const TdOnnxSizes *z, int k)
   return size;
 }
 
+/* So many times a size. */
+static TdOnnxSize
+multiple (TdOnnxSize size, int64_t times)
+{
+  for (int j = 0; j < TD_ONNX_SAMPLES; j++)
+    size.v[j] *= times;
+  size.fixed *= times;
+  size.times *= times;
+  if (times != 1)
+    memset (size.outer, 0, sizeof size.outer);
+  return size;
+}
+
 /* A size that the code wrote: what was decided of it, open, or a number. */
 static TdOnnxSize
 open_size (TdOnnxSizes *z, uint32_t node, int axis)
 {
   const int64_t n = z->s->nodes[node].shape.dim[axis];
-  const TdOnnxDecision *d = decision_of (z, node, axis);
+  const TdOnnxDecision *d = td__onnx_size_decision (z, node, axis);
   const int k = z->n_open;
   bool could = false;
 
   if (d != NULL && d->symbol == TD_ONNX_TIED)
-    return open_size (z, d->tied, d->tied_axis);
+    return multiple (open_size (z, d->tied, d->tied_axis), d->times);
   if (d != NULL)
     return d->symbol >= 0 && z->symbols[d->symbol].why[0] == '\0'
                ? size_of_symbol (z, d->symbol, d->times)
@@ -169,7 +182,11 @@ open_size (TdOnnxSizes *z, uint32_t node, int axis)
     if (z->open[i].node == node && z->open[i].axis == axis)
       return size_of_open (z, i);
   for (int i = 0; i < z->n_symbols; i++)
-    could = could || could_follow (z, n, i);
+    could = could || td__onnx_size_could_follow (z, n, i);
+  if (could && k == (int)(sizeof z->open / sizeof *z->open))
+    td__onnx_size_decide (
+        z, (TdOnnxDecision){
+               .node = node, .axis = axis, .symbol = TD_ONNX_NUMBER, .doubted = true });
   if (!could || k == (int)(sizeof z->open / sizeof *z->open))
     return td__onnx_size (n);
   z->open[k].node = node;
@@ -181,9 +198,8 @@ open_size (TdOnnxSizes *z, uint32_t node, int axis)
   return size_of_open (z, k);
 }
 
-/* What one bit of a mask stands for. */
-static const int64_t *
-values_of (const TdOnnxSizes *z, int bit)
+const int64_t *
+td__onnx_size_values (const TdOnnxSizes *z, int bit)
 {
   return bit < TD_ONNX_SYMBOLS ? z->symbols[bit].v : z->open[bit - TD_ONNX_SYMBOLS].v;
 }
@@ -214,7 +230,7 @@ fitted (const TdOnnxSizes *z, const int64_t *v, uint64_t mask)
 
       for (int bit = 0; bit < 64; bit++)
         for (int j = 0; j < TD_ONNX_SAMPLES && (tried[i] >> bit & 1) != 0; j++)
-          by[j] *= values_of (z, bit)[j];
+          by[j] *= td__onnx_size_values (z, bit)[j];
       if (by[2] == by[1] || (v[2] - v[1]) % (by[2] - by[1]) != 0)
         continue;
       size.times = (v[2] - v[1]) / (by[2] - by[1]);
@@ -275,16 +291,15 @@ infers (const TdOnnxSizes *z, const TdStep *step, int j, TdOnnxSize (*in)[TD_MAX
   return fits;
 }
 
-/* For both of the other samples; out: results, n_out of the one and then of the other. */
-static bool
-infers_both (const TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS],
-             TdShape *out)
+bool
+td__onnx_size_infers (const TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS],
+                      TdShape *out)
 {
   return infers (z, step, 1, in, out) && infers (z, step, 2, in, out + step->n_out);
 }
 
-static uint64_t
-mask_of (const TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS])
+uint64_t
+td__onnx_size_mask (const TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS])
 {
   uint64_t mask = 0;
 
@@ -292,236 +307,6 @@ mask_of (const TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS]
     for (int d = 0; d < z->s->nodes[td__step_in (z->s, step, i)].shape.ndim; d++)
       mask |= in[i][d].mask;
   return mask;
-}
-
-/* What an open size may become, beside what it is: one that came before, a symbol, a number. */
-typedef struct
-{
-  int open;
-  int choices[2 + MOST_TRIED + TD_ONNX_SYMBOLS]; /* KEEP, TIE + the place of another, ... */
-  int n, chosen;
-  bool is_inner; /* of an argument, and not its first axis */
-} Trial;
-enum
-{
-  KEEP,
-  AS_NUMBER,
-  AS_SYMBOL,
-  TIE = AS_SYMBOL + TD_ONNX_SYMBOLS,
-  COST_TIE = 1,
-  COST_FIRST = 2, /* of the more likely of number and symbol */
-  COST_LAST = 5,
-  COST_INNER = 2 * COST_LAST + 1 /* an axis of an argument behind its first as a symbol */
-};
-
-static int64_t
-value_as (const TdOnnxSizes *z, int bit, const Trial *trials, int n, int j)
-{
-  for (int i = 0; i < n; i++)
-    if (bit == TD_ONNX_SYMBOLS + trials[i].open && trials[i].chosen != KEEP)
-      {
-        const int64_t was = z->open[trials[i].open].v[0];
-        const int64_t *symbol
-            = z->symbols[trials[i].chosen >= AS_SYMBOL && trials[i].chosen < TIE
-                             ? trials[i].chosen - AS_SYMBOL
-                             : 0]
-                  .v;
-
-        return trials[i].chosen == AS_NUMBER ? was
-               : trials[i].chosen < TIE
-                   ? was / symbol[0] * symbol[j]
-                   : value_as (z, TD_ONNX_SYMBOLS + trials[trials[i].chosen - TIE].open, trials,
-                               n, j);
-      }
-  return values_of (z, bit)[j];
-}
-
-/* A size with what was chosen in place of open ones.  False: it is no sum or product. */
-static bool
-substitute (const TdOnnxSizes *z, TdOnnxSize *size, const Trial *trials, int n)
-{
-  for (int j = 1; j < TD_ONNX_SAMPLES && size->known; j++)
-    {
-      int64_t by = 1;
-
-      for (int bit = 0; bit < 64; bit++)
-        if (size->mask >> bit & 1)
-          by *= value_as (z, bit, trials, n, j);
-      size->v[j] = size->fixed + size->times * by;
-    }
-  return size->known;
-}
-
-static bool
-is_accepted (const TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS],
-             const Trial *trials, int n, TdShape *out)
-{
-  TdOnnxSize (*with)[TD_MAX_DIMS] = td__xmalloc ((step->n_in + 1) * sizeof *with);
-  bool fits = true;
-
-  memcpy (with, in, step->n_in * sizeof *with);
-  for (uint32_t i = 0; i < step->n_in && fits; i++)
-    for (int d = 0; d < z->s->nodes[td__step_in (z->s, step, i)].shape.ndim; d++)
-      if (with[i][d].mask >> TD_ONNX_SYMBOLS != 0)
-        fits = fits && substitute (z, &with[i][d], trials, n);
-  fits = fits && infers_both (z, step, with, out);
-  free (with);
-  return fits;
-}
-
-static Trial
-trial_of (const TdOnnxSizes *z, int k)
-{
-  return (Trial){ .open = k,
-                  .is_inner = z->open[k].axis > 0 && is_argument (z->s, z->open[k].node) };
-}
-
-/* In which order it is tried; what comes late is less likely to be meant. */
-static void
-list_choices (const TdOnnxSizes *z, Trial *trials, int i)
-{
-  Trial *t = &trials[i];
-  const int64_t was = z->open[t->open].v[0];
-  const bool numbers_first = z->numbers_first || t->is_inner;
-
-  t->choices[t->n++] = KEEP;
-  for (int k = 0; k < i; k++)
-    if (z->open[trials[k].open].v[0] == was)
-      t->choices[t->n++] = TIE + k;
-  if (numbers_first)
-    t->choices[t->n++] = AS_NUMBER;
-  for (int k = 0; k < z->n_symbols; k++)
-    if (could_follow (z, was, k))
-      t->choices[t->n++] = AS_SYMBOL + k;
-  if (!numbers_first)
-    t->choices[t->n++] = AS_NUMBER;
-}
-
-/* Returns what it costs. */
-static int
-choose (Trial *t, int at)
-{
-  t->chosen = t->choices[at];
-  return t->chosen == KEEP                       ? 0
-         : t->chosen >= TIE                      ? COST_TIE
-         : t->chosen >= AS_SYMBOL && t->is_inner ? COST_INNER
-         : at == t->n - 1                        ? COST_LAST
-                                                 : COST_FIRST;
-}
-
-static void
-take_choice (TdOnnxSizes *z, const TdStep *step, const Trial *trials, int i)
-{
-  const Trial *t = &trials[i];
-  TdOnnxDecision d = { .node = z->open[t->open].node, .axis = z->open[t->open].axis };
-
-  if (t->chosen == KEEP)
-    return;
-  if (t->chosen == AS_NUMBER)
-    {
-      decide_number (z, t->open, step, one_size);
-      return;
-    }
-  if (t->chosen >= TIE)
-    {
-      d.symbol = TD_ONNX_TIED;
-      d.tied = z->open[trials[t->chosen - TIE].open].node;
-      d.tied_axis = z->open[trials[t->chosen - TIE].open].axis;
-    }
-  else
-    d.symbol = t->chosen - AS_SYMBOL;
-  decide (z, d);
-}
-
-/* Decide as few open sizes as the operation needs.  False: nothing helps. */
-static bool
-resolve (TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS], TdShape *out)
-{
-  const uint64_t mask = mask_of (z, step, in);
-  Trial trials[MOST_TRIED] = { 0 };
-  int n = 0, n_ways = 1;
-
-  for (int k = 0; k < z->n_open && n < MOST_TRIED; k++)
-    if (mask >> (TD_ONNX_SYMBOLS + k) & 1)
-      {
-        trials[n] = trial_of (z, k);
-        list_choices (z, trials, n);
-        n_ways *= trials[n++].n;
-      }
-  for (int cost = 1; cost <= n * COST_INNER; cost++)
-    for (int way = 1; way < n_ways; way++)
-      {
-        int costs = 0;
-
-        for (int i = 0, rest = way; i < n; rest /= trials[i++].n)
-          costs += choose (&trials[i], rest % trials[i].n);
-        if (costs != cost || !is_accepted (z, step, in, trials, n, out))
-          continue;
-        for (int i = 0; i < n; i++)
-          take_choice (z, step, trials, i);
-        return true;
-      }
-  return false;
-}
-
-/* Does an operation accept its sizes with the symbols of `numbers` as they were, and each open
- * size as the symbol that is as large, or a number? */
-static bool
-accepts_numbers (TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS],
-                 unsigned numbers, Trial *trials, int n, TdShape *out)
-{
-  TdOnnxSize (*with)[TD_MAX_DIMS] = td__xmalloc ((step->n_in + 1) * sizeof *with);
-  TdOnnxSymbol kept[TD_ONNX_SYMBOLS];
-  bool fits = true;
-
-  memcpy (kept, z->symbols, sizeof kept);
-  memcpy (with, in, step->n_in * sizeof *with);
-  for (int i = 0; i < z->n_symbols; i++)
-    if (numbers >> i & 1)
-      z->symbols[i].v[1] = z->symbols[i].v[2] = z->symbols[i].v[0];
-  for (int t = 0; t < n; t++)
-    {
-      trials[t].chosen = AS_NUMBER;
-      for (int i = 0; i < z->n_symbols && trials[t].chosen == AS_NUMBER && !trials[t].is_inner;
-           i++)
-        if ((numbers >> i & 1) == 0 && z->symbols[i].why[0] == '\0'
-            && z->symbols[i].v[0] == z->open[trials[t].open].v[0])
-          trials[t].chosen = AS_SYMBOL + i;
-    }
-  for (uint32_t k = 0; k < step->n_in && fits; k++)
-    for (int d = 0; d < z->s->nodes[td__step_in (z->s, step, k)].shape.ndim && fits; d++)
-      if (with[k][d].mask != 0)
-        fits = substitute (z, &with[k][d], trials, n);
-  fits = fits && infers_both (z, step, with, out);
-  memcpy (z->symbols, kept, sizeof kept);
-  free (with);
-  return fits;
-}
-
-/* Where nothing helps, or there are too many open sizes to try them all: as few symbols as are
- * needed stay what they were.  False: all have to. */
-static bool
-resolve_alike (TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS], TdShape *out)
-{
-  const uint64_t mask = mask_of (z, step, in);
-  Trial trials[sizeof z->open / sizeof *z->open] = { 0 };
-  int n = 0;
-
-  for (int k = 0; k < z->n_open; k++)
-    if (mask >> (TD_ONNX_SYMBOLS + k) & 1)
-      trials[n++] = trial_of (z, k);
-  for (int many = 0; many <= z->n_symbols; many++)
-    for (unsigned numbers = 0; numbers < 1u << z->n_symbols; numbers++)
-      {
-        if (__builtin_popcount (numbers) != many || (n == 0 && (numbers & mask) == 0)
-            || !accepts_numbers (z, step, in, numbers, trials, n, out))
-          continue;
-        for (int t = 0; t < n; t++)
-          take_choice (z, step, trials, t);
-        td__onnx_sizes_fix (z, numbers & mask, step, one_size);
-        return true;
-      }
-  return false;
 }
 
 static void
@@ -601,7 +386,7 @@ close_open (TdOnnxSizes *z, uint64_t mask, const TdStep *step, const char *what)
 {
   for (int k = 0; k < z->n_open; k++)
     if (mask >> (TD_ONNX_SYMBOLS + k) & 1)
-      decide_number (z, k, step, what);
+      td__onnx_size_decide_number (z, k, step, what, true);
   return mask >> TD_ONNX_SYMBOLS != 0;
 }
 
@@ -616,8 +401,9 @@ close_steps (TdOnnxSizes *z, const TdStep *step, uint64_t mask)
     for (int i = 0; i < z->n_symbols && (mask >> (TD_ONNX_SYMBOLS + k) & 1) != 0; i++)
       if ((mask >> i & 1) != 0 && z->symbols[i].v[0] == rows && z->open[k].v[0] == rows)
         {
-          decide (z, (TdOnnxDecision){
-                         .node = z->open[k].node, .axis = z->open[k].axis, .symbol = i });
+          td__onnx_size_decide (z, (TdOnnxDecision){ .node = z->open[k].node,
+                                                     .axis = z->open[k].axis,
+                                                     .symbol = i });
           return true;
         }
   return close_open (z, mask, step, cuts);
@@ -643,7 +429,7 @@ operation (TdOnnxSizes *z, const TdStep *step, bool *ready)
       memcpy (in[i], z->of[node], sizeof in[i]);
       depends |= z->depends[node];
     }
-  mask = mask_of (z, step, in);
+  mask = td__onnx_size_mask (z, step, in);
   depends |= mask & (((uint64_t)1 << TD_ONNX_SYMBOLS) - 1);
   for (uint32_t k = 0; k < step->n_out; k++)
     {
@@ -672,13 +458,13 @@ operation (TdOnnxSizes *z, const TdStep *step, bool *ready)
     what = td__onnx_size_put_back (z, step, &refused)
                ? NULL
                : "has the size that there was as a number";
-  else if (infers_both (z, step, in, out))
+  else if (td__onnx_size_infers (z, step, in, out))
     take_results (z, step, in, mask, out);
-  else if (resolve (z, step, in, out) || resolve_alike (z, step, in, out)
-           || close_open (z, mask, step, one_size))
+  else if (td__onnx_size_resolve (z, step, in, out)
+           || close_open (z, mask, step, td__onnx_one_size))
     again = true;
   else
-    what = one_size;
+    what = td__onnx_one_size;
   if (what != NULL)
     {
       refused = refused != 0 ? refused : mask;
@@ -723,8 +509,9 @@ end_open (TdOnnxSizes *z)
     {
       const uint32_t node = z->open[k].node;
       const int axis = z->open[k].axis;
-      const bool argument = is_argument (z->s, node);
-      const bool first = argument && axis == 0 && could_follow (z, z->open[k].v[0], 0)
+      const bool argument = td__onnx_size_is_argument (z->s, node);
+      const bool first = argument && axis == 0
+                         && td__onnx_size_could_follow (z, z->open[k].v[0], 0)
                          && z->open[k].v[0] == z->symbols[0].v[0];
 
       for (int i = 0; i < z->n_symbols && !argument; i++)
@@ -732,8 +519,10 @@ end_open (TdOnnxSizes *z)
           td__onnx_sizes_fix (z, (uint64_t)1 << i, NULL,
                               "an array that the code filled has this size, by the batch or by "
                               "chance: run it with another");
-      decide (z, (TdOnnxDecision){
-                     .node = node, .axis = axis, .symbol = first ? 0 : TD_ONNX_NUMBER });
+      td__onnx_size_decide (z, (TdOnnxDecision){ .node = node,
+                                                 .axis = axis,
+                                                 .symbol = first ? 0 : TD_ONNX_NUMBER,
+                                                 .doubted = true });
     }
   return z->n_open == 0;
 }

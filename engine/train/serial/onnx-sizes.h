@@ -8,9 +8,11 @@
  * Sizes that the code wrote as numbers - of reshape, of an array it filled - are *open*: they
  * may be the symbol's size or a number that is the same by chance.  An open size has prime
  * numbers of its own until an operation does not accept them; then it becomes what that
- * operation accepts.  Where the code is compatible with both, and where a number cannot follow
+ * operation accepts: the same as another open size or a multiple of it, a number, and at last a
+ * symbol.  Where the code is compatible with both to the end, and where a number cannot follow
  * (get_item of one row of the batch), the symbol is *fixed*: it stays the number it was, and
- * `why` says by which operation.  So a file never claims more than it can do.
+ * `why` says by which operation.  A decision that is not the only one possible is *doubted*,
+ * and said (onnx-assumed.c).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -52,9 +54,10 @@ typedef struct TdOnnxDecision
   uint32_t node;
   int axis;
   int symbol;    /**< or TD_ONNX_NUMBER, or TD_ONNX_TIED */
-  int64_t times; /**< of the symbol */
+  int64_t times; /**< of the symbol, or of what it is tied to */
   uint32_t tied; /**< to what is decided of this node ... */
   int tied_axis; /**< ... and axis */
+  bool doubted;  /**< another one is possible as well */
 } TdOnnxDecision;
 
 typedef struct TdOnnxSizes
@@ -118,10 +121,42 @@ const char *td__onnx_size_text (const TdOnnxSizes *sizes, const TdOnnxSize *s, c
 void td__onnx_sizes_free (TdOnnxSizes *sizes);
 /** Where a symbol that is open was 1: each number 1 of the code that was taken for that size,
  * or not, and may be the other: "1 is a number and not batch in the array (1, 4) of add at
- * net.c:12"; and what the sizes of a reshape were taken for, where the code could mean others
- * too: "3 is batch and 6 is not in reshape at net.c:14".  Returns how many of the lines are
- * of a 1; they come first.  *Owner*: lines, td__export_lacks_free.  (onnx-assumed.c) */
+ * net.c:12"; and what sizes of a reshape, of arrays that the code made or brought and of what
+ * it broadcast were taken for, where it could mean others too: "3 is batch and 6 is not in
+ * reshape at net.c:14", "6 is a number and not a multiple of batch in broadcast_to at
+ * net.c:15".  Returns how many of the lines there are because of a 1; they come first. *Owner*:
+ * lines, td__export_lacks_free.  (onnx-assumed.c) */
 uint32_t td__onnx_sizes_assumed (const TdOnnxSizes *sizes, struct TdExportLacks *lines);
+
+/* onnx-sizes.c, for the decisions: */
+/** Is it an argument of the function? */
+bool td__onnx_size_is_argument (const TdSchedule *s, uint32_t node);
+/** May a size that was n be a symbol that is open, or a multiple of it? */
+bool td__onnx_size_could_follow (const TdOnnxSizes *sizes, int64_t n, int symbol);
+/** What was decided of an axis; NULL: nothing. */
+const TdOnnxDecision *td__onnx_size_decision (const TdOnnxSizes *sizes, uint32_t node,
+                                              int axis);
+void td__onnx_size_decide (TdOnnxSizes *sizes, TdOnnxDecision d);
+/** Open size k is a number, by an operation; of an argument it is kept why. */
+void td__onnx_size_decide_number (TdOnnxSizes *sizes, int k, const TdStep *step,
+                                  const char *what, bool doubted);
+/** What one bit of a mask stands for. */
+const int64_t *td__onnx_size_values (const TdOnnxSizes *sizes, int bit);
+/** All bits that the sizes of a step's operands follow. */
+uint64_t td__onnx_size_mask (const TdOnnxSizes *sizes, const TdStep *step,
+                             TdOnnxSize (*in)[TD_MAX_DIMS]);
+/** Ask infer with both of the other samples; out: results, n_out of the one and then of the
+ * other. */
+bool td__onnx_size_infers (const TdOnnxSizes *sizes, const TdStep *step,
+                           TdOnnxSize (*in)[TD_MAX_DIMS], TdShape *out);
+
+/* onnx-size-choices.c */
+/** Why a symbol stays that no operation forbids by a rule of its own. */
+extern const char td__onnx_one_size[];
+/** Decide as few open sizes as an operation needs that does not accept them; where nothing
+ * helps, as few symbols as are needed stay what they were.  False: all have to. */
+bool td__onnx_size_resolve (TdOnnxSizes *sizes, const TdStep *step,
+                            TdOnnxSize (*in)[TD_MAX_DIMS], TdShape *out);
 
 /* onnx-size-rules.c: what infer does not know */
 /** What of a step cannot follow the symbols of its operands, and those symbols' bits in *mask;
