@@ -473,7 +473,8 @@ run (Run *r, TdVar *const *given)
   static void (*const steps[]) (Program * p)
       = { map,  map,      with_array, with_array, with_array, reduce,  reshape, reshape,
           turn, repeat,   deal,       beside,     pick,       product, loss,    with_other,
-          deal, sum_down, turn,       deal,       with_other, largest, made,    made };
+          deal, sum_down, turn,       deal,       with_other, largest, made,    made,
+          made, made,     made,       made,       made };
   static const Size inputs[][3] = { { { 1, true }, { 4, false } },
                                     { { 1, true }, { 1, false } },
                                     { { 1, true }, { 6, false } },
