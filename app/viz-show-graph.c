@@ -153,8 +153,7 @@ lanes_of (Show *s)
   if (strcmp (s->view, "backward") == 0)
     return TD_VIEW_BACKWARD;
   /* A model in a file, which is not trained: its backward is only ours, to look at. */
-  return s->fit > 0 && s->fit < FIT_OF_ALL
-                 && g_str_has_suffix (td_tape_reader_info (s->reader, "program"), ".onnx")
+  return s->fit > 0 && g_str_has_suffix (td_tape_reader_info (s->reader, "program"), ".onnx")
              ? TD_VIEW_FORWARD
              : TD_VIEW_ALL;
 }
