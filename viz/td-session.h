@@ -62,8 +62,8 @@ TdSession *td_session_open_bounded (const char *path, GError **error);
  * references. */
 TdSession *td_session_new_for_iterations (TdIteration **iterations, guint n);
 
-/** Say what a file is that is made into a tape when it is opened: "Snapshot", "Trace", "Reference"; NULL: it
- * is none of these. */
+/** Say what a file is that is made into a tape when it is opened: "Snapshot", "Trace",
+ * "Reference"; NULL: it is none of these. */
 const char *td_session_import_kind (const char *path);
 /** Return the tape to open for a file: the file itself, or one that is made of it in the user's
  * cache where it is one of these. Owner: the caller. Errors: one line that
@@ -88,8 +88,8 @@ TdIteration *td_session_get_recomputed (TdSession *self, gint64 number, TdTapeRe
 gboolean td_session_is_snapshot (TdSession *self);
 /** Say whether it is a profiler's trace: operations and when they ran, without arrays. */
 gboolean td_session_is_trace (TdSession *self);
-/** Say whether it was made of the arrays of a reference (td-tape-import.h): layers, without what
- * ran in them. */
+/** Say whether it was made of the arrays of a reference (td-tape-import.h): layers, without
+ * what ran in them. */
 gboolean td_session_is_reference (TdSession *self);
 
 /** Look for what the tape gained since, emit what changed; call in a tick callback. Return TRUE
