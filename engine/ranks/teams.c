@@ -122,6 +122,16 @@ call_of (const TdComm *comm)
   return td__meet_name ((TdMeetKind)comm->mine.kind);
 }
 
+/* All say what they have: a meeting, which brings no numbers of a model, as who looks for ranks
+ * that never average has to know. */
+static bool
+agree (TdComm *c, const void *in, void *all, size_t bytes, char *why, const TdSite *site)
+{
+  TdWait wait = td__wait_begin (c, TD_WAIT_MEET, bytes, -1, site);
+
+  return td__wait_end (c, &wait, c->transport->gather (c->wire, in, all, bytes, why));
+}
+
 /* Have all opened theirs?  *first: the first that has not, where this is known. */
 static bool
 all_opened (TdComm *comm, bool opened, int *first, const TdSite *site)
@@ -130,7 +140,7 @@ all_opened (TdComm *comm, bool opened, int *first, const TdSite *site)
   const char mine = opened;
 
   *first = 0;
-  if (!td__wait_gather (comm, &mine, all, 1, why, site))
+  if (!agree (comm, &mine, all, 1, why, site))
     td__comm_fail (comm, why, site);
   else
     while (*first < comm->size && all[*first])
@@ -215,7 +225,7 @@ td__far_join (TdComm *comm, TdDevice *device, TdFarWish wish, const TdSite *site
   TdStatus status = TD_OK;
   int other = 1;
 
-  if (!td__wait_gather (comm, &mine, all, sizeof mine, why, site))
+  if (!agree (comm, &mine, all, sizeof mine, why, site))
     status = td__comm_fail (comm, why, site);
   while (status == TD_OK && other < comm->size && all[other].wish == all[0].wish)
     other++;
@@ -263,7 +273,7 @@ td__far_another (TdComm *comm, const TdSite *site)
   if (far == NULL)
     return NULL;
   all = td__xcalloc ((size_t)comm->size, sizeof *all);
-  if (!td__wait_gather (comm, &mine, all, sizeof mine, why, site))
+  if (!agree (comm, &mine, all, sizeof mine, why, site))
     {
       td__comm_fail (comm, why, site);
       far = NULL;
@@ -312,7 +322,7 @@ let_all_end (TdComm *comm)
   char *all = td__xcalloc ((size_t)comm->size, 1), why[TD_WHY_WIRE];
 
   comm->far->device->ops->synchronize (comm->far->device);
-  td__wait_gather (comm, &mine, all, 1, why, NULL);
+  agree (comm, &mine, all, 1, why, NULL);
   free (all);
 }
 
