@@ -122,14 +122,12 @@ call_of (const TdComm *comm)
   return td__meet_name ((TdMeetKind)comm->mine.kind);
 }
 
-/* All say what they have: a meeting, which brings no numbers of a model, as who looks for ranks
- * that never average has to know. */
+/* All say what they have.  It brings no numbers of a model, as who looks for ranks that never
+ * average has to know, so nobody hears of it. */
 static bool
-agree (TdComm *c, const void *in, void *all, size_t bytes, char *why, const TdSite *site)
+agree (TdComm *c, const void *in, void *all, size_t bytes, char *why)
 {
-  TdWait wait = td__wait_begin (c, TD_WAIT_MEET, bytes, -1, site);
-
-  return td__wait_end (c, &wait, c->transport->gather (c->wire, in, all, bytes, why));
+  return c->transport->gather (c->wire, in, all, bytes, why);
 }
 
 /* Have all opened theirs?  *first: the first that has not, where this is known. */
@@ -140,7 +138,7 @@ all_opened (TdComm *comm, bool opened, int *first, const TdSite *site)
   const char mine = opened;
 
   *first = 0;
-  if (!agree (comm, &mine, all, 1, why, site))
+  if (!agree (comm, &mine, all, 1, why))
     td__comm_fail (comm, why, site);
   else
     while (*first < comm->size && all[*first])
@@ -225,7 +223,7 @@ td__far_join (TdComm *comm, TdDevice *device, TdFarWish wish, const TdSite *site
   TdStatus status = TD_OK;
   int other = 1;
 
-  if (!agree (comm, &mine, all, sizeof mine, why, site))
+  if (!agree (comm, &mine, all, sizeof mine, why))
     status = td__comm_fail (comm, why, site);
   while (status == TD_OK && other < comm->size && all[other].wish == all[0].wish)
     other++;
@@ -273,7 +271,7 @@ td__far_another (TdComm *comm, const TdSite *site)
   if (far == NULL)
     return NULL;
   all = td__xcalloc ((size_t)comm->size, sizeof *all);
-  if (!agree (comm, &mine, all, sizeof mine, why, site))
+  if (!agree (comm, &mine, all, sizeof mine, why))
     {
       td__comm_fail (comm, why, site);
       far = NULL;
@@ -322,7 +320,7 @@ let_all_end (TdComm *comm)
   char *all = td__xcalloc ((size_t)comm->size, 1), why[TD_WHY_WIRE];
 
   comm->far->device->ops->synchronize (comm->far->device);
-  agree (comm, &mine, all, 1, why, NULL);
+  agree (comm, &mine, all, 1, why);
   free (all);
 }
 
