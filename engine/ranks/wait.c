@@ -1,5 +1,6 @@
-/* Calls of the transport that wait for other ranks: each is made here and nowhere else, so that
- * who records hears of it, and so that a process that is ended meanwhile can say where it was.
+/* Calls of the transport that wait for other ranks: each is made here, so that who records
+ * hears of it, and so that a process that is ended meanwhile can say where it was.  Only what
+ * ranks say of their GPUs (`agree` in teams.c) is not: it brings no numbers of a model.
  *
  * SPDX-License-Identifier: MIT */
 #include "comm.h"

@@ -161,57 +161,37 @@ gather_nd (TdOnnxRun *r)
     td__run_out (r, 0, td_get_item_arrays (x, index, n, 0));
 }
 
-/* The place in x that each index names, of the axes that indices are for; -1: there is none. */
-typedef int64_t PlaceOf (TdOnnxRun *r, const TdOnnxHost *index, int64_t k);
-
-/* How many places there are: `n` axes of x. */
-static int64_t
-n_places (TdOnnxRun *r, int64_t n)
+/* The axes of x that indices are for.  Each update has a row of indices, one for each of these
+ * axes; or, along `axis`, one index, and its own place along the others. */
+typedef struct
 {
-  TdShape x = td__run_shape (r, 0);
+  TdShape axes;
+  int axis; /* -1: rows */
+} Places;
 
-  x.ndim = (int)n;
-  return td__size (&x);
-}
-
-/* Along the last axis of the indices: where along the first axes. */
+/* Where update k goes; -1: there is no such place. */
 static int64_t
-place_of_row (TdOnnxRun *r, const TdOnnxHost *index, int64_t k)
+place_of (const Places *p, const TdOnnxHost *index, int64_t k)
 {
-  const TdShape x = td__run_shape (r, 0);
-  const int64_t n = index->shape.dim[index->shape.ndim - 1];
-  int64_t place = 0;
-
-  for (int64_t d = 0; d < n; d++)
-    {
-      const int64_t at = index->i[k * n + d] + (index->i[k * n + d] < 0 ? x.dim[d] : 0);
-
-      if (at < 0 || at >= x.dim[d])
-        return -1;
-      place = place * x.dim[d] + at;
-    }
-  return place;
-}
-
-/* Along the axis the index, along others its own place. */
-static int64_t
-place_of_element (TdOnnxRun *r, const TdOnnxHost *index, int64_t k)
-{
-  const TdShape x = td__run_shape (r, 0);
-  const int axis = td__run_axis (r, 0, x.ndim);
   int64_t place = 0, step = 1, rest = k;
 
-  for (int d = x.ndim - 1; d >= 0; d--)
+  for (int d = p->axes.ndim - 1; d >= 0; d--)
     {
-      int64_t at = rest % index->shape.dim[d];
+      const int64_t size = p->axes.dim[d];
+      int64_t at;
 
-      rest /= index->shape.dim[d];
-      if (d == axis)
-        at = index->i[k] + (index->i[k] < 0 ? x.dim[d] : 0);
-      if (at < 0 || at >= x.dim[d])
+      if (p->axis < 0)
+        at = index->i[k * p->axes.ndim + d];
+      else
+        {
+          at = d == p->axis ? index->i[k] : rest % index->shape.dim[d];
+          rest /= index->shape.dim[d];
+        }
+      at += at < 0 ? size : 0;
+      if (at < 0 || at >= size)
         return -1;
       place += at * step;
-      step *= x.dim[d];
+      step *= size;
     }
   return place;
 }
@@ -229,7 +209,7 @@ may_be_read (TdOnnxRun *r, int i)
 /* Which updates count: of several for one place the last, as in onnxruntime (the standard
  * leaves it open).  NULL where each has a place of its own, or after a failure. */
 static TdVar *
-last_of_each (TdOnnxRun *r, TdShape shape, PlaceOf *place_of, int n)
+last_of_each (TdOnnxRun *r, TdShape shape, const Places *p)
 {
   const TdOnnxHost *index = td__run_known (r, 1);
   bool twice = false;
@@ -241,10 +221,10 @@ last_of_each (TdOnnxRun *r, TdShape shape, PlaceOf *place_of, int n)
   if (index == NULL || index->i == NULL)
     return NULL;
   counts = td__host_new (&r->arena, TD_BOOL, &shape);
-  seen = td__xcalloc ((size_t)n_places (r, n) + 1, 1);
+  seen = td__xcalloc ((size_t)td__size (&p->axes) + 1, 1);
   for (int64_t k = counts != NULL ? counts->n - 1 : -1; k >= 0; k--)
     {
-      const int64_t place = place_of (r, index, k);
+      const int64_t place = place_of (p, index, k);
 
       counts->i[k] = place < 0 || !seen[place];
       twice |= !counts->i[k];
@@ -284,28 +264,32 @@ replaces (const TdOnnxRun *r)
 static void
 scatter_elements (TdOnnxRun *r)
 {
-  TdVar *index[TD_MAX_DIMS];
+  TdVar *index[TD_MAX_DIMS], *counted = NULL;
+  Places p = { .axes = td__run_shape (r, 0) };
 
-  if (places_of_elements (r, index))
-    scatter_at (r, index, td__run_shape (r, 0).ndim,
-                replaces (r) ? last_of_each (r, td__run_shape (r, 1), place_of_element,
-                                             td__run_shape (r, 0).ndim)
-                             : NULL);
+  if (!places_of_elements (r, index))
+    return;
+  p.axis = td__run_axis (r, 0, p.axes.ndim);
+  if (replaces (r))
+    counted = last_of_each (r, td__run_shape (r, 1), &p);
+  scatter_at (r, index, p.axes.ndim, counted);
 }
 
 static void
 scatter_nd (TdOnnxRun *r)
 {
   TdVar *index[TD_MAX_DIMS], *counted = NULL;
-  const int n = places_of_rows (r, index);
+  Places p = { .axes = td__run_shape (r, 0), .axis = -1 };
   TdShape rows = td__run_shape (r, 1);
+  const int n = places_of_rows (r, index), ndim = p.axes.ndim;
 
   if (n <= 0)
     return;
   rows.ndim--;
+  p.axes.ndim = n;
   if (replaces (r))
-    counted = last_of_each (r, rows, place_of_row, n);
-  for (int d = n; counted != NULL && d < td__run_shape (r, 0).ndim; d++)
+    counted = last_of_each (r, rows, &p);
+  for (int d = n; counted != NULL && d < ndim; d++)
     counted = td_expand_dims (counted, -1);
   scatter_at (r, index, n, counted);
 }
