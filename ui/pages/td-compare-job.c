@@ -6,17 +6,32 @@
 #define EVENTS_AT_ONCE 4000
 #define BYTES_AT_ONCE (16u << 20)
 
-typedef struct
-{
-  TdIteration *of[TD_N_SIDES];
-  char *paths[TD_N_SIDES];
-  TdCompareTakeFunc take;
-} Job;
-
 static void
-job_free (gpointer data)
+find_sources (TdComparePage *self, TdSession **sources)
 {
-  Job *job = data;
+  sources[self->mine] = self->session;
+  sources[1 - self->mine] = td__compare_page_source (self);
+}
+
+TdCompareJob *
+td__compare_job_new (TdComparePage *self, TdIteration *const *of)
+{
+  TdCompareJob *job = g_new0 (TdCompareJob, 1);
+  TdSession *sources[TD_N_SIDES];
+  find_sources (self, sources);
+  for (int side = 0; side < TD_N_SIDES; side++)
+    {
+      job->of[side] = td_iteration_ref (of[side]);
+      job->paths[side] = g_strdup (td_session_get_path (sources[side]));
+      job->is_reference[side] = td_session_is_reference (sources[side]);
+    }
+  return job;
+}
+
+void
+td__compare_job_free (gpointer data)
+{
+  TdCompareJob *job = data;
   for (int side = 0; side < TD_N_SIDES; side++)
     {
       td_iteration_unref (job->of[side]);
@@ -42,7 +57,7 @@ is_small (TdIteration *const *of)
 static void
 compare_in_thread (GTask *task, gpointer page, gpointer data, GCancellable *cancellable)
 {
-  Job *job = data;
+  TdCompareJob *job = data;
   TdCompare *compare = td_compare_new_of_files (job->of[TD_SIDE_A], job->paths[TD_SIDE_A],
                                                 job->of[TD_SIDE_B], job->paths[TD_SIDE_B]);
   g_task_return_pointer (task, compare, (GDestroyNotify)td_compare_free);
@@ -52,7 +67,7 @@ static void
 compared (GObject *source, GAsyncResult *result, gpointer data)
 {
   TdComparePage *self = data;
-  Job *job = g_task_get_task_data (G_TASK (result));
+  TdCompareJob *job = g_task_get_task_data (G_TASK (result));
   g_autoptr (TdCompare) compare = g_task_propagate_pointer (G_TASK (result), NULL);
   if (!compare || g_task_get_cancellable (G_TASK (result)) != self->job)
     return; /* something else is looked at meanwhile */
@@ -73,8 +88,7 @@ td__compare_page_run (TdComparePage *self, TdIteration *const *of, TdCompareTake
 {
   TdSession *sources[TD_N_SIDES];
   td__compare_page_cancel (self);
-  sources[self->mine] = self->session;
-  sources[1 - self->mine] = td__compare_page_source (self);
+  find_sources (self, sources);
   if (is_small (of))
     {
       take (self, td_compare_new (of[TD_SIDE_A], of[TD_SIDE_B],
@@ -82,15 +96,10 @@ td__compare_page_run (TdComparePage *self, TdIteration *const *of, TdCompareTake
                                   td_session_get_reader (sources[TD_SIDE_B])));
       return;
     }
-  Job *job = g_new0 (Job, 1);
+  TdCompareJob *job = td__compare_job_new (self, of);
   job->take = take;
-  for (int side = 0; side < TD_N_SIDES; side++)
-    {
-      job->of[side] = td_iteration_ref (of[side]);
-      job->paths[side] = g_strdup (td_session_get_path (sources[side]));
-    }
   self->job = g_cancellable_new ();
   g_autoptr (GTask) task = g_task_new (self, self->job, compared, self);
-  g_task_set_task_data (task, job, job_free);
+  g_task_set_task_data (task, job, td__compare_job_free);
   g_task_run_in_thread (task, compare_in_thread);
 }

@@ -65,8 +65,21 @@ struct _TdComparePage
   gboolean syncing; /* one side follows the other */
 };
 
-/** Compare what is on show, now or in a thread; `take` has the result, which it owns. */
+/** Takes the result, which it owns. */
 typedef void (*TdCompareTakeFunc) (TdComparePage *self, TdCompare *compare);
+
+/** What a thread compares, with readers of its own; the task owns it. */
+typedef struct TdCompareJob
+{
+  TdIteration *of[TD_N_SIDES];
+  char *paths[TD_N_SIDES];
+  gboolean is_reference[TD_N_SIDES];
+  TdCompareTakeFunc take;
+} TdCompareJob;
+TdCompareJob *td__compare_job_new (TdComparePage *self, TdIteration *const *of);
+void td__compare_job_free (gpointer data);
+
+/** Compare what is on show, now or in a thread. */
 void td__compare_page_run (TdComparePage *self, TdIteration *const *of, TdCompareTakeFunc take);
 void td__compare_page_cancel (TdComparePage *self);
 

@@ -4,30 +4,11 @@
 
 #include <string.h>
 
-typedef struct
-{
-  TdIteration *of[TD_N_SIDES];
-  char *paths[TD_N_SIDES];
-  gboolean is_reference[TD_N_SIDES];
-} Job;
-
-static void
-job_free (gpointer data)
-{
-  Job *job = data;
-  for (int side = 0; side < TD_N_SIDES; side++)
-    {
-      td_iteration_unref (job->of[side]);
-      g_free (job->paths[side]);
-    }
-  g_free (job);
-}
-
 static void
 check_in_thread (GTask *task, gpointer page, gpointer data, GCancellable *cancellable)
 {
   const TdPortTolerance usual = { .rtol = 1e-4 };
-  Job *job = data;
+  TdCompareJob *job = data;
   TdPortSource sources[TD_N_SIDES] = { { NULL } };
   GError *error = NULL;
   char why[256] = "";
@@ -85,27 +66,17 @@ void
 td__compare_page_check_port (TdComparePage *self)
 {
   const char *view = gtk_stack_get_visible_child_name (self->views);
-  TdSession *sources[TD_N_SIDES];
   if (self->port_asked || !self->of[TD_SIDE_A])
     return;
   if (!td__compare_page_has_reference (self)
       && (strcmp (view, "by-layer") != 0 || !gtk_widget_get_mapped (GTK_WIDGET (self->layers))))
     return;
   self->port_asked = TRUE;
-  sources[self->mine] = self->session;
-  sources[1 - self->mine] = td__compare_page_source (self);
-  Job *job = g_new0 (Job, 1);
-  for (int side = 0; side < TD_N_SIDES; side++)
-    {
-      job->of[side] = td_iteration_ref (self->of[side]);
-      job->paths[side] = g_strdup (td_session_get_path (sources[side]));
-      job->is_reference[side] = td_session_is_reference (sources[side]);
-    }
   td_compare_layers_show (self->layers, NULL, "Comparing layers…");
   self->port_job = g_cancellable_new ();
   g_autoptr (GTask) task = g_task_new (self, self->port_job, checked, self);
   g_task_set_check_cancellable (task, FALSE);
-  g_task_set_task_data (task, job, job_free);
+  g_task_set_task_data (task, td__compare_job_new (self, self->of), td__compare_job_free);
   g_task_run_in_thread (task, check_in_thread);
 }
 

@@ -89,13 +89,7 @@ static void
 setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdFilterPage *self)
 {
   const Column *column = td_index_table_column (factory);
-  GtkWidget *label = gtk_label_new (NULL);
-  gtk_label_set_xalign (GTK_LABEL (label), column->numeric ? 1 : 0);
-  if (column->numeric)
-    gtk_widget_add_css_class (label, "numeric");
-  if (column->expand)
-    gtk_label_set_ellipsize (GTK_LABEL (label), PANGO_ELLIPSIZE_MIDDLE);
-  gtk_list_item_set_child (item, label);
+  td_index_table_set_label (item, column->numeric, column->expand);
 }
 
 static void

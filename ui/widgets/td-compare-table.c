@@ -129,15 +129,9 @@ static void
 setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdCompareTable *self)
 {
   const Column *column = td_index_table_column (factory);
-  GtkWidget *label = gtk_label_new (NULL);
-  gtk_label_set_xalign (GTK_LABEL (label), column->numeric ? 1 : 0);
-  if (column->numeric)
-    gtk_widget_add_css_class (label, "numeric");
-  if (column->expand)
-    gtk_label_set_ellipsize (GTK_LABEL (label), PANGO_ELLIPSIZE_MIDDLE);
+  GtkWidget *label = td_index_table_set_label (item, column->numeric, column->expand);
   if (column->text == dup_mark)
     gtk_label_set_width_chars (GTK_LABEL (label), 2);
-  gtk_list_item_set_child (item, label);
 }
 
 static void
@@ -175,15 +169,8 @@ selected_changed (TdCompareTable *self)
 void
 td_compare_table_select (TdCompareTable *self, gint row)
 {
-  guint at = row >= 0 ? (guint)row : GTK_INVALID_LIST_POSITION;
   self->syncing = TRUE;
-  if (gtk_single_selection_get_selected (self->selection) != at)
-    {
-      gtk_single_selection_set_selected (self->selection, at);
-      if (row >= 0 && gtk_widget_get_mapped (GTK_WIDGET (self)))
-        gtk_widget_activate_action (gtk_widget_get_last_child (GTK_WIDGET (self->view)),
-                                    "list.scroll-to-item", "u", at);
-    }
+  td_index_table_select (self->view, row);
   self->syncing = FALSE;
 }
 

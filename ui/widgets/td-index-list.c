@@ -141,3 +141,29 @@ td_index_table_column (GtkListItemFactory *factory)
 {
   return g_object_get_data (G_OBJECT (factory), "column");
 }
+
+GtkWidget *
+td_index_table_set_label (GtkListItem *cell, gboolean numeric, gboolean expand)
+{
+  GtkWidget *label = gtk_label_new (NULL);
+  gtk_label_set_xalign (GTK_LABEL (label), numeric ? 1 : 0);
+  if (numeric)
+    gtk_widget_add_css_class (label, "numeric");
+  if (expand)
+    gtk_label_set_ellipsize (GTK_LABEL (label), PANGO_ELLIPSIZE_MIDDLE);
+  gtk_list_item_set_child (cell, label);
+  return label;
+}
+
+void
+td_index_table_select (GtkColumnView *table, gint row)
+{
+  GtkSingleSelection *selection = GTK_SINGLE_SELECTION (gtk_column_view_get_model (table));
+  guint at = row >= 0 ? (guint)row : GTK_INVALID_LIST_POSITION;
+  if (gtk_single_selection_get_selected (selection) == at)
+    return;
+  gtk_single_selection_set_selected (selection, at);
+  if (row >= 0 && gtk_widget_get_mapped (GTK_WIDGET (table)))
+    gtk_widget_activate_action (gtk_widget_get_last_child (GTK_WIDGET (table)),
+                                "list.scroll-to-item", "u", at);
+}

@@ -36,3 +36,9 @@ void td_index_table_add (GtkColumnView *table, const char *title, gboolean expan
                          gconstpointer column, GCallback setup, GCallback bind,
                          GCallback unbind, gpointer data);
 gconstpointer td_index_table_column (GtkListItemFactory *factory);
+
+/** Give a cell its label: numbers to the right, what has room cut in the middle. */
+GtkWidget *td_index_table_set_label (GtkListItem *cell, gboolean numeric, gboolean expand);
+
+/** Select a row, -1 none, and scroll to it where the table is on show. */
+void td_index_table_select (GtkColumnView *table, gint row);
