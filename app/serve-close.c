@@ -41,6 +41,17 @@ row_of (const TdServeArray *a)
                                                   : elements_of (a);
 }
 
+/* The largest of the row that begins with element i. */
+static double
+size_of_row (const TdServeArray *a, size_t i, size_t row)
+{
+  double size = 0;
+
+  for (size_t k = i; k < i + row; k++)
+    size = fmax (size, size_at (a, k));
+  return size;
+}
+
 /* Where the sizes stand that element i of a row counts for: [0] is the largest of all, then
  * come those of each place along axis 1, along axis 2 and so on.  Returns how many. */
 static int
@@ -125,7 +136,7 @@ are_close (const TdServeArray *a, const TdServeArray *b, const double *sizes)
   const bool is_exact = a->dtype != TD_F32 && a->dtype != TD_F64;
   const size_t row = row_of (b), n = elements_of (b);
   size_t place[TD_MAX_DIMS];
-  double size_of_row = 0;
+  double largest = 0;
 
   if (a->dtype != b->dtype || a->bytes != b->bytes || a->shape.ndim != b->shape.ndim
       || memcmp (a->shape.dim, b->shape.dim, (size_t)b->shape.ndim * sizeof *b->shape.dim) != 0)
@@ -138,9 +149,9 @@ are_close (const TdServeArray *a, const TdServeArray *b, const double *sizes)
       const int n_places = places_of (&b->shape, row, i % row, place);
       double size;
 
-      for (size_t k = i; i % row == 0 && k < i + row; k++)
-        size_of_row = fmax (k == i ? 0 : size_of_row, size_at (b, k));
-      size = size_of_row;
+      if (i % row == 0)
+        largest = size_of_row (b, i, row);
+      size = largest;
       for (int k = 0; k < n_places; k++)
         size = fmin (size, sizes[place[k]]);
       if (!(fabs (x - y) <= slack (size, sizes[0])) && !(isnan (x) && isnan (y)) && x != y)

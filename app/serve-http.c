@@ -2,8 +2,9 @@
  *
  * What is wrong with a request is known early, and said when it has come whole, so that the
  * connection can go on.  One that asks first (Expect: 100-continue) is told at once, and so is
- * one that is too long, or of which nobody knows where it ends: its connection is closed, and
- * what it still sends is read for a while, since it would find its connection reset else.
+ * one that says it is too long (of a body in chunks its end tells that), or of which nobody
+ * knows where it ends: its connection is closed, and what it still sends is read for a while,
+ * since it would find its connection reset else.
  *
  * SPDX-License-Identifier: MIT */
 #define TD_NO_SITES
@@ -263,7 +264,7 @@ look_at_predict (TdServeRequest *r)
 static enum MHD_Result
 answer_early (TdServeRequest *r)
 {
-  r->client->lingers = true;
+  r->client->lingers = r->closes;
   return answer (r, TD_CLIENT_RECEIVING);
 }
 

@@ -30,7 +30,8 @@ void td__overlap_turn (TdOverlap *o, uint64_t turn);
 /** Say in a meeting which gradients this rank sends behind a backward, from device to device,
  * and how many buckets have gone. */
 void td__overlap_tell (TdMeet *mine);
-/** After a meeting: let all ranks have sent as many of them.  What is exchanged next has then
+/** After a meeting: let all ranks of its communicator have sent as many of them (of two
+ * communicators that share some ranks nobody compares).  What is exchanged next has then
  * the same place among them on all ranks, as devices want it, which have one exchange after the
  * other. */
 void td__overlap_catch_up (const TdComm *comm);

@@ -215,6 +215,19 @@ open_team (TdComm *comm, TdDevice *d, TdFarWish wish, const TdSite *site)
   return NULL;
 }
 
+/* A GPU of two ranks, with which nobody may have reckoned; that there is none is no news. */
+static void
+say_shared (const TdComm *comm, const Part *all, const char *text)
+{
+  const char *share = getenv ("TAPEDECK_SHARE_DEVICES");
+
+  for (int r = 0; r < comm->size; r++)
+    if (all[r].why[0] != '\0')
+      return;
+  if (comm->rank == 0 && (share == NULL || strcmp (share, "1") != 0))
+    fprintf (stderr, "tapedeck: %s\n", text);
+}
+
 TdStatus
 td__far_join (TdComm *comm, TdDevice *device, TdFarWish wish, const TdSite *site)
 {
@@ -235,12 +248,16 @@ td__far_join (TdComm *comm, TdDevice *device, TdFarWish wish, const TdSite *site
                        wish_text (all[other].wish));
   else if (status == TD_OK && wish != TD_FAR_NEVER)
     {
-      if (!cannot (all, comm->size, text, sizeof text))
+      const bool lacks = cannot (all, comm->size, text, sizeof text);
+
+      if (!lacks)
         status = open_team (comm, device, wish, site) != NULL
                          || (wish == TD_FAR_CAN && !comm->parted)
                      ? TD_OK
                      : td__error_status ();
-      else if (wish == TD_FAR_MUST)
+      else if (wish == TD_FAR_CAN)
+        say_shared (comm, all, text);
+      else
         status = td__fail (TD_ERR_DEVICE, call_of (comm), site,
                            "rank %d of %d: \"nccl\" cannot be had: %s", comm->rank, comm->size,
                            text);

@@ -1,6 +1,7 @@
-/* Calls of the transport that wait for other ranks: each is made here, so that who records
- * hears of it, and so that a process that is ended meanwhile can say where it was.  Only what
- * ranks say of their GPUs (`agree` in teams.c) is not: it brings no numbers of a model.
+/* Calls of the transport that wait for other ranks, each between td__wait_begin and
+ * td__wait_end, so that who records hears of it, and so that a process that is ended meanwhile
+ * can say where it was.  What ranks say of their GPUs (`agree` in teams.c) is not among them:
+ * it brings no numbers of a model.
  *
  * SPDX-License-Identifier: MIT */
 #include "comm.h"

@@ -176,7 +176,7 @@ td__process_number (long *number, long *n)
 }
 
 /* Has who started this process shown it one GPU, which is to be its own?  Where two see the
- * same one, a team of them names both (ranks/teams.c). */
+ * same one, their communicator says so (ranks/teams.c): an error, or by MPI a line. */
 static bool
 sees_its_own (const TdModule *m)
 {

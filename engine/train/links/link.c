@@ -299,7 +299,7 @@ td__link_replace (TdLink *link, TdLink *old)
   TdObserver *o = td__engine.observer;
   char name[201];
 
-  if (old != NULL)
+  if (old != NULL && strcmp (old->name, link->name) == 0)
     {
       snprintf (name, sizeof name, "%.180s (replaced)", old->name);
       td__engine.observer = NULL; /* its parameters are on the tape by the name that they had */

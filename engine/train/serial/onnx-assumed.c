@@ -502,7 +502,7 @@ uint32_t
 td__onnx_sizes_assumed (const TdOnnxSizes *z, TdExportLacks *lines)
 {
   Assumed a = { .z = z, .lines = lines };
-  uint32_t n_ones;
+  uint32_t n_lines;
   size_t n = 0;
 
   for (int i = 0; i < z->n_symbols; i++)
@@ -515,10 +515,8 @@ td__onnx_sizes_assumed (const TdOnnxSizes *z, TdExportLacks *lines)
       }
   if (a.ones != 0)
     ones (&a);
-  n_ones = lines->n_lines;
   sizes (&a);
-  if (n_ones > 0)
-    n_ones = lines->n_lines;
+  n_lines = lines->n_lines;
   reshapes (&a);
-  return n_ones;
+  return a.ones != 0 ? n_lines : 0;
 }

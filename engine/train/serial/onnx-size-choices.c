@@ -233,7 +233,7 @@ doubt (TdOnnxSizes *z, const TdStep *step, TdOnnxSize (*in)[TD_MAX_DIMS], Trial 
       trials[i].best = trials[i].chosen;
       trials[i].doubted = n_ways > MOST_DOUBTED;
     }
-  for (int way = 0; way < n_ways; way++)
+  for (int way = 0; way < n_ways && n_ways <= MOST_DOUBTED; way++)
     {
       choose_all (trials, n, way);
       if (!differ (trials, n, others)
