@@ -2,8 +2,9 @@
 """summary.py BUILD-ROOT NAME...: add up the tests of several builds and say so in one last line.
 
 Counted are CMocka test functions, TAP lines, and each other meson test as one. A test that died
-without a result, and a build that failed, each count as one failure. Named are those that failed
-or were skipped, and those that passed only when they ran alone.
+without a result, and a build that failed, each count as one failure. Named are those that were
+skipped, those that passed only when they ran alone, and last those that failed: who keeps the end
+of a long output only has what matters.
 SPDX-License-Identifier: MIT
 """
 import json
@@ -11,6 +12,7 @@ import pathlib
 import re
 import sys
 
+ORDER = ("skipped", "alone", "failed")
 CMOCKA = re.compile(r"^\[ *(OK|FAILED|SKIPPED) *\] (?!\d+ test\(s\))(.+)$", re.M)
 CMOCKA_SUM = re.compile(r"^\[ *(PASSED|FAILED|SKIPPED) *\] (\d+) test\(s\)", re.M)
 TAP = re.compile(r"^(not ok|ok)\b(?: \d+)?(?: - )?([^#\n]*)(# *SKIP.*)?$", re.M | re.I)
@@ -56,17 +58,17 @@ def main():
             for test in map(json.loads, log.read_text(errors="replace").splitlines()):
                 found += parts(test)
                 if test.get("alone"):
-                    notes.append(f"  alone   {name}  {test['name'].split(' / ')[-1]} failed beside "
-                                 "others and passed alone")
+                    notes.append(("alone", f"  alone   {name}  {test['name'].split(' / ')[-1]} "
+                                           "failed beside others and passed alone"))
         for kind, what in found:
             here[kind] += 1
             if kind != "passed":
-                notes.append(f"  {kind}  {name}  {what}")
+                notes.append((kind, f"  {kind}  {name}  {what}"))
         for kind, n in here.items():
             total[kind] += n
         print(f"  {name:8} {here['passed']:6} passed {here['failed']:4} failed "
               f"{here['skipped']:4} skipped" + ("" if found else "  (built, no tests asked)"))
-    for note in sorted(notes):
+    for _, note in sorted(notes, key=lambda note: (ORDER.index(note[0]), note[1])):
         print(note)
     print("counted: CMocka functions, TAP lines and other meson tests, in every build")
     print(", ".join(f"{n} {kind}" for kind, n in total.items()))

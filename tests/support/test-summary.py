@@ -64,7 +64,16 @@ def main():
             print(f"#   expected {expected!r} and status {failures}, got:")
             print(f"#   {child.stdout}{child.stderr} {child.returncode}")
             bad = 1
-    print(f"1..{len(CASES)}")
+    # The end of the output is what is kept of a long one: failures stand after what was skipped.
+    child = run([("t", "OK", CMOCKA_GOOD, CMOCKA_GOOD_ERR),
+                 ("a", "FAIL", CMOCKA_BAD, CMOCKA_BAD_ERR)])
+    named = [line.split()[0] for line in child.stdout.splitlines() if line.startswith("  ")][1:]
+    good = named == ["skipped", "failed"]
+    print(f"{'ok' if good else 'not ok'} {len(CASES) + 1} - what failed is named last")
+    if not good:
+        print(f"#   {child.stdout}")
+        bad = 1
+    print(f"1..{len(CASES) + 1}")
     return bad
 
 
