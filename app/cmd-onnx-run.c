@@ -344,6 +344,23 @@ iterate (Run *r, int64_t n)
 
 /* --- the command --- */
 
+/* Can it be run at all?  Asked before there is a program to be debugged: a window stops where
+ * an error is, and would stand there with nothing to look at.  Says what is missing. */
+static bool
+can_run (const char *path)
+{
+  char why[400];
+  TdOnnxLook *look = td__onnx_look (path, why, sizeof why);
+  const bool good = look != NULL && look->n_lacks == 0;
+
+  if (look == NULL)
+    fprintf (stderr, "tapedeck: %s: %s\n", path, why);
+  for (int i = 0; look != NULL && i < look->n_lacks; i++)
+    fprintf (stderr, "tapedeck: %s: not there: %s\n", path, look->lacks[i]);
+  td__onnx_look_free (look);
+  return good;
+}
+
 static void
 clear (Run *r)
 {
@@ -361,6 +378,8 @@ td_command_onnx_run (int argc, char **argv)
 
   if (argc == 2 && strcmp (argv[1], "--help") == 0)
     return puts (help), TD_EXIT_OK;
+  if (!can_run (r.path))
+    return TD_EXIT_USAGE;
   if (td_init (&argc, &argv) != TD_OK)
     return td_finish ();
   if (parse (argc, argv, &r) == TD_EXIT_OK && (r.model = td_eval_load (r.path)) != NULL

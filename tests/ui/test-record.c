@@ -424,6 +424,42 @@ run__waiting_shows_the_time_and_the_last_words (void **state)
   assert_false (gtk_widget_get_visible (ui_test_window ()->message_stop));
 }
 
+/* An ONNX file that cannot be run is no program that stands at an error: the page says what it
+ * lacks, and nothing is left to continue. */
+static void
+run__of_a_model_that_is_refused_says_what_it_lacks (void **state)
+{
+  /* y = Fancy (x) of opset 17, sizes (n). */
+  static const char unknown[]
+      = "\x08\x08\x42\x02\x10\x11\x3a\x36\x0a\x0d\x0a\x01x\x12\x01y\x22\x05"
+        "Fancy\x12\x01g"
+        "\x5a\x10\x0a\x01x\x12\x0b\x0a\x09\x08\x01\x12\x05\x0a\x03\x12\x01n"
+        "\x62\x10\x0a\x01y\x12\x0b\x0a\x09\x08\x01\x12\x05\x0a\x03\x12\x01n";
+  static const struct
+  {
+    const char *bytes;
+    gsize n;
+    const char *title, *says;
+  } models[] = {
+    { unknown, sizeof unknown - 1, "The Model Needs What Is Not There", "operator Fancy" },
+    { "nonsense", 8, "The Program Ended Before Its First Operation", "not an ONNX model" },
+  };
+  const char *path = td_test_tmp ("refused.onnx");
+  td_test_program ("app/tapedeck");
+  for (gsize i = 0; i < G_N_ELEMENTS (models); i++)
+    {
+      td_test_write_file (path, models[i].bytes, models[i].n);
+      g_autoptr (GFile) file = g_file_new_for_path (path);
+      td_window_run (ui_test_window (), file, NULL);
+      ui_test_wait ("the end of the program", has_ended, NULL);
+      assert_string_equal (ui_test_message_title (), models[i].title);
+      assert_non_null (strstr (ui_test_message_text (), models[i].says));
+      assert_string_equal (adw_window_title_get_subtitle (ui_test_window ()->title),
+                           "Ended before the first operation");
+    }
+  ui_test_save_picture ("refused-model.png");
+}
+
 /* ---- text ---- */
 
 /* Medium hinting, GTK's own where no desktop says otherwise, flattens bold letters. */
@@ -453,6 +489,7 @@ main (int argc, char **argv)
     ui_test (runs__log_of_an_endless_printer_is_bounded),
     ui_test (run__program_has_a_session_of_its_own),
     ui_test (run__waiting_shows_the_time_and_the_last_words),
+    ui_test (run__of_a_model_that_is_refused_says_what_it_lacks),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -121,6 +121,8 @@ show_early_end (TdWindow *self, int status)
     title = "No C Compiler";
   else if (strstr (text, "does not compile"))
     title = "The Model Does Not Compile";
+  else if (strstr (text, ": not there: "))
+    title = "The Model Needs What Is Not There";
   g_autofree char *shown = NULL;
   if (strlen (text) > 1200)
     text[1200] = '\0';
