@@ -442,10 +442,17 @@ loading_time (int n)
 static void
 onnx__eight_times_the_nodes_take_no_twenty_times_as_long (void **state)
 {
-  const double few = loading_time (2500), many = loading_time (20000);
+  double few = 0, many = 1;
 
   (void)state;
-  if (many > 20 * few) /* 64 times, if it were the square */
+  /* 64 times, if it were the square: then in each of five tries.  Once, beside other programs,
+   * 21 times were seen. */
+  for (int k = 0; k < 5 && many > 20 * few; k++)
+    {
+      few = loading_time (2500);
+      many = loading_time (20000);
+    }
+  if (many > 20 * few)
     fail_msg ("2,500 nodes are read in %.0f us and 20,000 in %.0f", few, many);
 }
 
