@@ -304,8 +304,8 @@ own_name (TdOutlineRow *row)
   gint group = td_viz_graph_get_event_group (row->model->graph, (guint)row->event);
   const char *around = group > 0 ? row->model->groups[group].path : NULL;
   gsize n = around ? strlen (around) : strcspn (path, "/");
-  if (!event || event->phase != TD_TAPE_PHASE_FORWARD || group < 0 || path[n] != '/'
-      || (around && strncmp (path, around, n) != 0))
+  if (!event || event->phase != TD_TAPE_PHASE_FORWARD || group < 0
+      || (around && !g_str_has_prefix (path, around)) || path[n] != '/')
     return NULL;
   return path + n + 1;
 }
