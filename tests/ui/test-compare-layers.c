@@ -418,6 +418,84 @@ layers__are_what_a_reference_is_compared_by (void **state)
     }
   ui_test_save_picture ("compare-reference.png");
 }
+static const char *const no_tolerances[] = { "", "-1", "nan", "inf", "1x" };
+
+static gboolean
+differs_nowhere (void)
+{
+  return !td_port_differs (td_compare_page_get_port (page ()));
+}
+
+/* By the widget a user types into, and what is no tolerance changes nothing. */
+static void
+layers__lie_apart_as_far_as_the_fields_say (void **state)
+{
+  TdCompareLimits *limits;
+  open_pair (&wrong);
+  limits = td_compare_layers_get_limits (layers ());
+  td_compare_limits_type (limits, 0, "0.2"); /* 9.8e-02 apart */
+  ui_test_wait ("the layers", is_checked, NULL);
+  assert_false (td_port_differs (td_compare_page_get_port (page ())));
+  assert_cell (WRONG, MARK, "");
+  td_compare_limits_type (limits, 0, "0.01");
+  ui_test_wait ("the layers", is_checked, NULL);
+  assert_cell (WRONG, MARK, "1st →←");
+  td_compare_limits_type (limits, 1, "0.6"); /* 0.5 in numbers */
+  ui_test_wait ("the layers", is_checked, NULL);
+  assert_cell (WRONG, FORWARD, "9.8e-02");
+  assert_true (differs_nowhere ());
+  for (guint i = 0; i < G_N_ELEMENTS (no_tolerances); i++)
+    {
+      const TdPort *before = td_compare_page_get_port (page ());
+      td_compare_limits_type (limits, 1, no_tolerances[i]);
+      assert_true (td_compare_limits_is_wrong (limits, 1));
+      assert_ptr_equal (td_compare_page_get_port (page ()), before);
+    }
+  td_compare_limits_type (limits, 1, "0.6");
+  assert_false (td_compare_limits_is_wrong (limits, 1));
+}
+
+static void
+answer (const char *names, const char *response)
+{
+  GtkWidget *dialog = td_compare_page_edit_names (page ());
+  GtkWidget *scroller = adw_message_dialog_get_extra_child (ADW_MESSAGE_DIALOG (dialog));
+  GtkTextView *view
+      = GTK_TEXT_VIEW (gtk_scrolled_window_get_child (GTK_SCROLLED_WINDOW (scroller)));
+  if (names)
+    gtk_text_buffer_set_text (gtk_text_view_get_buffer (view), names, -1);
+  adw_message_dialog_response (ADW_MESSAGE_DIALOG (dialog), response);
+}
+
+/* A table that pairs two layers crosswise, one that names what is not there, and a guess. */
+static void
+layers__are_paired_by_the_table_that_was_edited (void **state)
+{
+  g_autoptr (GString) names = g_string_new ("# crosswise\n");
+  open_pair (&right);
+  g_autofree char *guessed = td_port_names (td_compare_page_get_port (page ()));
+  assert_non_null (strstr (guessed, "Net/block/1/linear"));
+  for (guint i = 0; i < N_LAYERS; i++)
+    g_string_append_printf (names, "Net/block/%u/linear Port/net/block/%u/linear\n", i,
+                            i == 1   ? 2
+                            : i == 2 ? 1
+                                     : i);
+  answer (names->str, "cancel");
+  assert_cell (1, LAYER_B, "Port/net/block/1/linear");
+  answer (names->str, "use");
+  ui_test_wait ("the layers", is_checked, NULL);
+  assert_cell (1, LAYER_B, "Port/net/block/2/linear");
+  assert_cell (1, MARK, "1st →");
+  answer ("Net/block/0/linear Port/net/block/9/linear\n", "use");
+  ui_test_wait ("what is wrong", says, (gpointer) "block/9");
+  assert_null (td_compare_page_get_port (page ()));
+  answer (NULL, "use"); /* it is still there to be mended */
+  ui_test_wait ("what is wrong", says, (gpointer) "block/9");
+  answer (NULL, "guess");
+  ui_test_wait ("the layers", is_checked, NULL);
+  assert_cell (1, LAYER_B, "Port/net/block/1/linear");
+  assert_cell (1, MARK, "");
+}
 
 int
 main (int argc, char **argv)
@@ -431,6 +509,8 @@ main (int argc, char **argv)
     ui_test (layers__have_the_place_in_a_low_window),
     ui_test (layers__of_another_iteration_are_compared_anew),
     ui_test (layers__are_what_a_reference_is_compared_by),
+    ui_test (layers__lie_apart_as_far_as_the_fields_say),
+    ui_test (layers__are_paired_by_the_table_that_was_edited),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -19,6 +19,12 @@ is_listed (TdSession *session, gint64 number)
   return iteration != NULL;
 }
 
+void
+td__compare_page_forget_names (TdComparePage *self)
+{
+  g_clear_pointer (&self->port_names, g_free);
+}
+
 static gboolean
 open_other (TdComparePage *self, const char *path, GError **error)
 {
@@ -32,6 +38,7 @@ open_other (TdComparePage *self, const char *path, GError **error)
       return FALSE;
     }
   g_set_object (&self->other, other);
+  td__compare_page_forget_names (self);
   self->choice = TD_CHOICE_SAME;
   return TRUE;
 }
@@ -53,7 +60,10 @@ td__compare_page_choose (TdComparePage *self, const char *what, GError **error)
     if (strcmp (what, names[i].name) == 0)
       {
         if (names[i].of_this)
-          g_clear_object (&self->other);
+          {
+            g_clear_object (&self->other);
+            td__compare_page_forget_names (self);
+          }
         self->choice = names[i].choice;
         return TRUE;
       }

@@ -57,6 +57,7 @@ struct _TdComparePage
   TdPort *port;                /* of them by layer, once it was asked for and is known */
   GCancellable *port_job;
   gboolean port_asked;
+  char *port_names; /* the table by which layers are paired; NULL: it is guessed */
   void (*port_known) (TdComparePage *self); /* there is one, or why not */
   gboolean low;                             /* there is room for one of both halves */
   char *reason;                             /* why there is nothing to compare */
@@ -102,6 +103,8 @@ void td__compare_page_show_events (TdComparePage *self, const gint event[TD_N_SI
  * not been done. */
 void td__compare_page_check_port (TdComparePage *self);
 void td__compare_page_forget_port (TdComparePage *self);
+/** The same as before by other names or limits, at once. */
+void td__compare_page_check_again (TdComparePage *self);
 /** Say whether a side is a file of arrays: layers are all that it has. */
 gboolean td__compare_page_has_reference (TdComparePage *self);
 /** Say in a sentence what is known of the layers. Owner: the caller. */
@@ -114,6 +117,9 @@ GtkWidget *td__compare_page_new_find (TdComparePage *self);
 
 /** Return the recording that the other iteration is of. Owner: the page. */
 TdSession *td__compare_page_source (TdComparePage *self);
+
+/** Guess names, from the next check on: what is compared has others. */
+void td__compare_page_forget_names (TdComparePage *self);
 
 /** Take a choice of td_compare_page_compare_with. Errors: one line; nothing changes. */
 gboolean td__compare_page_choose (TdComparePage *self, const char *what, GError **error);

@@ -30,6 +30,18 @@ layer_chosen (GtkWidget *widget, guint row, TdComparePage *self)
   td__compare_page_show_layer (self, row);
 }
 
+static void
+limits_changed (GtkWidget *limits, TdComparePage *self)
+{
+  td__compare_page_check_again (self);
+}
+
+static void
+names_asked (GtkWidget *limits, TdComparePage *self)
+{
+  td_compare_page_edit_names (self);
+}
+
 /* A low window has room for the pictures, or for the layers. */
 static void
 show_halves (TdComparePage *self)
@@ -181,6 +193,7 @@ set_mine (TdComparePage *self, TdSide mine)
     return;
   td_graph_view_set_session (view_of (self, self->mine), NULL);
   self->mine = mine;
+  td__compare_page_forget_names (self); /* their columns are the sides */
   td_graph_view_pair (view_of (self, mine), view_of (self, 1 - mine));
   td_graph_view_set_session (view_of (self, mine), self->session);
   show_steps (self);
@@ -319,6 +332,7 @@ td_compare_page_set_session (TdComparePage *self, TdSession *session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   forget_compare (self);
   g_clear_object (&self->other);
+  td__compare_page_forget_names (self);
   self->choice = TD_CHOICE_PREVIOUS;
   self->numbers = FALSE;
   g_set_object (&self->session, session);
@@ -525,6 +539,9 @@ td_compare_page_init (TdComparePage *self)
 {
   gtk_widget_init_template (GTK_WIDGET (self));
   self->port_known = show_found;
+  TdCompareLimits *limits = td_compare_layers_get_limits (self->layers);
+  g_signal_connect_object (limits, "changed", G_CALLBACK (limits_changed), self, 0);
+  g_signal_connect_object (limits, "names", G_CALLBACK (names_asked), self, 0);
   add_sides (self);
   gtk_box_insert_child_after (self->body, td__compare_page_new_find (self), self->head);
   show_steps (self);

@@ -45,6 +45,9 @@ gboolean td_compare_page_is_by_layer (TdComparePage *self);
 /** Return the comparison by layer; NULL: it was not asked for, or is not known yet. Owner: the
  * page. */
 const TdPort *td_compare_page_get_port (TdComparePage *self);
+/** Open the table of names by which layers are paired, to be edited: an AdwMessageDialog with
+ * the responses "cancel", "guess" and "use". Owner: itself, until it is closed. */
+GtkWidget *td_compare_page_edit_names (TdComparePage *self);
 /** Return why there is none, "" if there is one. Owner: the page. */
 const char *td_compare_page_get_reason (TdComparePage *self);
 /** Return the sentence over the page. Owner: the page. */

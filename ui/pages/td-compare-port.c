@@ -4,11 +4,28 @@
 
 #include <string.h>
 
+/* What a thread checks, and how; the task owns it. */
+typedef struct
+{
+  TdCompareJob *pair;
+  char *names;
+  TdPortTolerance tolerance;
+} Check;
+
+static void
+check_free (gpointer data)
+{
+  Check *check = data;
+  td__compare_job_free (check->pair);
+  g_free (check->names);
+  g_free (check);
+}
+
 static void
 check_in_thread (GTask *task, gpointer page, gpointer data, GCancellable *cancellable)
 {
-  const TdPortTolerance usual = { .rtol = 1e-4 };
-  TdCompareJob *job = data;
+  const Check *check = data;
+  const TdCompareJob *job = check->pair;
   TdPortSource sources[TD_N_SIDES] = { { NULL } };
   GError *error = NULL;
   char why[256] = "";
@@ -19,7 +36,8 @@ check_in_thread (GTask *task, gpointer page, gpointer data, GCancellable *cancel
                           td_tape_reader_open_bounded (job->paths[side], 1, why, sizeof why),
                           job->is_reference[side] };
   if (sources[TD_SIDE_A].reader && sources[TD_SIDE_B].reader)
-    port = td_port_new (&sources[TD_SIDE_A], &sources[TD_SIDE_B], NULL, usual, &error);
+    port = td_port_new (&sources[TD_SIDE_A], &sources[TD_SIDE_B], check->names,
+                        check->tolerance, &error);
   else
     error = g_error_new_literal (G_IO_ERROR, G_IO_ERROR_FAILED, why);
   for (int side = 0; side < TD_N_SIDES; side++)
@@ -76,8 +94,20 @@ td__compare_page_check_port (TdComparePage *self)
   self->port_job = g_cancellable_new ();
   g_autoptr (GTask) task = g_task_new (self, self->port_job, checked, self);
   g_task_set_check_cancellable (task, FALSE);
-  g_task_set_task_data (task, td__compare_job_new (self, self->of), td__compare_job_free);
+  Check *check = g_new0 (Check, 1);
+  check->pair = td__compare_job_new (self, self->of);
+  check->names = g_strdup (self->port_names);
+  check->tolerance = td_compare_limits_get (td_compare_layers_get_limits (self->layers));
+  g_task_set_task_data (task, check, check_free);
   g_task_run_in_thread (task, check_in_thread);
+}
+
+void
+td__compare_page_check_again (TdComparePage *self)
+{
+  td__compare_page_forget_port (self);
+  td__compare_page_check_port (self);
+  self->port_known (self); /* not yet */
 }
 
 gboolean

@@ -13,6 +13,7 @@ struct _TdCompareLayers
   GtkWidget parent;
   GtkWidget *box;
   GtkLabel *found[2], *notes;
+  GtkWidget *limits;
   char *text;
   GtkColumnView *view;
   TdIndexList *list;
@@ -269,6 +270,12 @@ td_compare_layers_get_text (TdCompareLayers *self)
   return self->text ? self->text : "";
 }
 
+TdCompareLimits *
+td_compare_layers_get_limits (TdCompareLayers *self)
+{
+  return TD_COMPARE_LIMITS (self->limits);
+}
+
 char *
 td_compare_layers_dup_cell (TdCompareLayers *self, guint row, guint column)
 {
@@ -303,25 +310,32 @@ td_compare_layers_class_init (TdCompareLayersClass *klass)
 }
 
 static GtkLabel *
-add_line (GtkWidget *head, PangoEllipsizeMode mode)
+add_line (GtkWidget *lines, PangoEllipsizeMode mode)
 {
   GtkWidget *label = gtk_label_new (NULL);
   gtk_label_set_xalign (GTK_LABEL (label), 0);
   gtk_label_set_ellipsize (GTK_LABEL (label), mode);
   gtk_widget_set_visible (label, FALSE);
-  gtk_box_append (GTK_BOX (head), label);
+  gtk_box_append (GTK_BOX (lines), label);
   return GTK_LABEL (label);
 }
 
 static void
 td_compare_layers_init (TdCompareLayers *self)
 {
-  GtkWidget *head = gtk_box_new (GTK_ORIENTATION_VERTICAL, 2);
+  GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
+  GtkWidget *lines = gtk_box_new (GTK_ORIENTATION_VERTICAL, 2);
   GtkWidget *scroller = gtk_scrolled_window_new ();
   gtk_widget_add_css_class (head, "td-side-head");
   for (int d = 0; d < 2; d++)
-    self->found[d] = add_line (head, PANGO_ELLIPSIZE_END);
-  self->notes = add_line (head, PANGO_ELLIPSIZE_END);
+    self->found[d] = add_line (lines, PANGO_ELLIPSIZE_END);
+  self->notes = add_line (lines, PANGO_ELLIPSIZE_END);
+  self->limits = td_compare_limits_new ();
+  gtk_widget_set_hexpand (lines, TRUE);
+  gtk_widget_set_valign (lines, GTK_ALIGN_CENTER);
+  gtk_widget_set_valign (self->limits, GTK_ALIGN_START);
+  gtk_box_append (GTK_BOX (head), lines);
+  gtk_box_append (GTK_BOX (head), self->limits);
   gtk_widget_add_css_class (GTK_WIDGET (self->notes), "dim-label");
   self->list = td_index_list_new ();
   self->selection
