@@ -161,16 +161,22 @@ is_shape_ambiguous (const Assumed *a, const TdStep *step)
   const uint32_t from = td__step_in (a->z->s, step, 0), node = td__step_out (a->z->s, step, 0);
   const TdShape *written = step->attrs; /* all that reshape has */
   int n = 0, n_open = 0;
-  bool follows = false;
+  bool follows = false, left_several = false;
 
   for (int d = 0; d < written->ndim; d++)
     {
       n += written->dim[d] == 1;
       n_open += written->dim[d] == -1;
       follows = follows || (written->dim[d] == 1 && a->z->of[node][d].mask != 0);
+      if (written->dim[d] == -1)
+        {
+          const uint64_t left = a->z->of[node][d].mask & a->ones;
+
+          left_several = (left & (left - 1)) != 0; /* one of them may be in another size */
+        }
     }
   return (symbols_of (a, from) & a->ones) != 0
-         && (n_open > 0 ? n > 0 : n != 1 || !follows || written->ndim > 1);
+         && (n_open > 0 ? n > 0 || left_several : n != 1 || !follows || written->ndim > 1);
 }
 
 /* A size of the result that no operand has in its place, or that is no longer the symbol. */
@@ -372,13 +378,30 @@ is_doubted (const Assumed *a, const TdOnnxDecision *d)
   return d != NULL;
 }
 
-/* What was decided of an array's axes.  step: that broadcasts to them. */
+/* As large as a symbol that is open, and a number: of an array that the code made from nothing,
+ * as ones for what is there and zeros for the rest, the other may be meant although no
+ * operation accepts it with the numbers beside it. */
+static bool
+is_like_symbol (const Assumed *a, const TdOnnxDecision *d)
+{
+  for (int k = 0; d != NULL && d->symbol == TD_ONNX_NUMBER && k < a->z->n_symbols; k++)
+    if (a->z->symbols[k].why[0] == '\0' && a->z->symbols[k].v[0] > 1
+        && shape_of (a, d->node)->dim[d->axis] == a->z->symbols[k].v[0])
+      return true;
+  return false;
+}
+
+/* What was decided of an array's axes.  step: that broadcasts to them; made: from nothing. */
 static void
-say_decided (const Assumed *a, uint32_t node, const TdStep *step)
+say_decided (const Assumed *a, uint32_t node, const TdStep *step, bool made)
 {
   for (int d = 0; d < shape_of (a, node)->ndim; d++)
-    if (is_doubted (a, td__onnx_size_decision (a->z, node, d)))
-      say_size (a, node, d, step);
+    {
+      const TdOnnxDecision *decision = td__onnx_size_decision (a->z, node, d);
+
+      if (is_doubted (a, decision) || (made && is_like_symbol (a, decision)))
+        say_size (a, node, d, step);
+    }
 }
 
 /* Of an array's axes of which nothing had to be decided, the first that is as large as a
@@ -415,7 +438,7 @@ sizes (const Assumed *a)
   for (uint32_t node = 0; node < s->n_nodes; node++)
     if (is_brought (a, node) && td__export_is_used (s, node))
       {
-        say_decided (a, node, NULL);
+        say_decided (a, node, NULL, a->z->is_uniform != NULL && a->z->is_uniform[node]);
         say_written (a, node, NULL, NULL);
       }
   for (uint32_t i = 0; i < s->forward.n; i++)
@@ -426,7 +449,7 @@ sizes (const Assumed *a)
 
       if (step->kind != TD_STEP_FILL && !broadcasts)
         continue;
-      say_decided (a, td__step_out (s, step, 0), broadcasts ? step : NULL);
+      say_decided (a, td__step_out (s, step, 0), broadcasts ? step : NULL, !broadcasts);
       say_written (a, td__step_out (s, step, 0), broadcasts ? step : NULL,
                    broadcasts ? shape_of (a, td__step_in (s, step, 0)) : NULL);
     }

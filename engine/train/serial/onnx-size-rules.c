@@ -5,6 +5,7 @@
 
 #include "export.h"
 #include "onnx-loops.h"
+#include "onnx-size-numbers.h"
 
 #include <limits.h>
 #include <math.h>
@@ -68,18 +69,6 @@ along_axis (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
 {
   *mask = sizes_in (z, step, 0)[axis_of (z, step)].mask;
   return *mask != 0 ? "cuts it into a number of parts" : NULL;
-}
-
-static const char *
-padding (const TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
-{
-  int64_t pairs[2 * TD_MAX_DIMS];
-  const int n = td__export_ints (step, "pad_width", pairs, 2 * TD_MAX_DIMS);
-
-  for (int i = 0; i < n; i++)
-    if (pairs[i] != 0)
-      *mask |= sizes_in (z, step, 0)[i / 2].mask;
-  return *mask != 0 ? "pads it by a number of rows" : NULL;
 }
 
 /* How often may be the batch's size. */
@@ -267,7 +256,7 @@ static const struct
   { "embed_id", embedding },
   { "split_axis", along_axis },
   { "split_axis_indices", along_axis },
-  { "pad", padding },
+  { "pad", td__onnx_number_padding },
   { "pad_sequence", many_parts },
   { "tile", repeating },
   { "repeat", repeating },
@@ -276,6 +265,14 @@ static const struct
   { "rdiv_scalar", scaling },
   { "mul", scaling_by_array },
   { "div", scaling_by_array },
+  { "one_hot", td__onnx_number_classes },
+  { "max_pooling_2d", td__onnx_number_window },
+  { "max_pooling_nd", td__onnx_number_window },
+  { "average_pooling_2d", td__onnx_number_window },
+  { "average_pooling_nd", td__onnx_number_window },
+  { "adaptive_average_pooling_2d", td__onnx_number_images },
+  { "resize_images", td__onnx_number_images },
+  { "greater_equal", td__onnx_number_mask },
   { "embed_id_grad", given_sizes },
   { "select_item_grad", given_sizes },
 };
@@ -500,6 +497,21 @@ is_only_one (const TdStep *step, const TdShape *x, const TdShape *y, int d, int6
   return true;
 }
 
+/* A symbol that is in it twice, as in the rows of all pairs, is no product of those in mask. */
+static void
+check_parts (const TdOnnxSizes *z, TdOnnxSize *size)
+{
+  for (int j = 0; j < TD_ONNX_SAMPLES; j++)
+    {
+      int64_t by = size->times;
+
+      for (int bit = 0; bit < 64; bit++)
+        if (size->mask >> bit & 1)
+          by *= td__onnx_size_values (z, bit)[j];
+      size->known = size->known && (size->mask == 0 || size->v[j] == size->fixed + by);
+    }
+}
+
 const char *
 td__onnx_size_reshape (TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
 {
@@ -544,6 +556,8 @@ td__onnx_size_reshape (TdOnnxSizes *z, const TdStep *step, uint64_t *mask)
       for (int j = 0; j < TD_ONNX_SAMPLES; j++)
         all[j] *= size->v[j];
     }
+  for (int d = 0; d < y->ndim; d++)
+    check_parts (z, &to[d]);
   for (int d = 0; d < y->ndim; d++)
     for (int j = 0; j < TD_ONNX_SAMPLES; j++)
       all[j] = to[d].v[j] > 0 && all[j] % to[d].v[j] == 0 ? all[j] / to[d].v[j] : -1;

@@ -5,6 +5,7 @@
 
 #include "../links/object.h"
 #include "export.h"
+#include "onnx-size-numbers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -546,7 +547,7 @@ look (TdOnnxSizes *z)
 
       if (step->kind == TD_STEP_OP)
         done = operation (z, step, ready);
-      else if (step->kind == TD_STEP_FILL)
+      else if (step->kind == TD_STEP_FILL && td__onnx_number_goes_on (z, step))
         open_all (z, td__step_out (s, step, 0));
       else if (step->kind == TD_STEP_COPY)
         memcpy (z->of[td__step_out (s, step, 0)], z->of[td__step_in (s, step, 0)],
