@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "command.h"
 
+#include "import-watch.h"
 #include "paths.h"
 #include "plural.h"
 #include "td-tape-import.h"
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 
 static const char help[]
-    = "Usage: tapedeck import FILE [-f] -o TAPE\n"
+    = "Usage: tapedeck import FILE [-f] [--progress] -o TAPE\n"
       "\n"
       "FILE is a memory snapshot, a trace, or a reference.\n"
       "A snapshot is what torch.cuda.memory._dump_snapshot () of PyTorch wrote: a pickle, of "
@@ -32,16 +33,22 @@ static const char help[]
       "their\n"
       "gradients, LAYER/grad, parameters, LAYER/NAME, and theirs, LAYER/NAME/grad: tapedeck\n"
       "diff compares it by layers.\n"
-      "-f overwrites an existing TAPE.  The other commands take such a FILE for a tape, too.";
+      "-f overwrites an existing TAPE.  --progress prints \"DONE of ALL STAGE\" on standard "
+      "output,\n"
+      "a line each: reading, arranging, writing.  SIGINT and SIGTERM end it, and leave no new "
+      "TAPE.\n"
+      "The other commands take such a FILE for a tape, too.";
 
 static int
-parse (int argc, char **argv, const char **from, const char **tape, bool *force)
+parse (int argc, char **argv, const char **from, const char **tape, bool *force, bool *progress)
 {
   for (int i = 1; i < argc; i++)
     if (strcmp (argv[i], "-o") == 0 && i + 1 < argc)
       *tape = argv[++i];
     else if (strcmp (argv[i], "-f") == 0)
       *force = true;
+    else if (strcmp (argv[i], "--progress") == 0)
+      *progress = true;
     else if (argv[i][0] == '-' && argv[i][1] != '\0')
       return td_usage_error (argv[0], "%s: no such option, or its value is missing", argv[i]);
     else if (*from != NULL)
@@ -103,21 +110,23 @@ td_command_import (int argc, char **argv)
 {
   const char *from = NULL, *tape = NULL;
   TdTapeImport found = { .size = sizeof found };
-  bool force = false;
+  TdImportWatch watch;
+  bool force = false, progress = false, done;
   char error[512];
   int status;
 
   for (int i = 1; i < argc; i++)
     if (strcmp (argv[i], "--help") == 0)
       return puts (help), TD_EXIT_OK;
-  status = parse (argc, argv, &from, &tape, &force);
+  status = parse (argc, argv, &from, &tape, &force, &progress);
   if (status != TD_EXIT_OK)
     return status;
-  if (!td_tape_import (from, tape, force, &found, error, sizeof error))
-    {
-      fprintf (stderr, "tapedeck: %s\n", error);
-      return TD_EXIT_USAGE;
-    }
+  td_import_watch_begin (&watch, from, progress);
+  watch.options.overwrite = force;
+  done = td_tape_import_with (from, tape, &watch.options, &found, error, sizeof error);
+  status = td_import_watch_end (&watch, done ? NULL : error);
+  if (status != TD_EXIT_OK)
+    return status;
   if (found.n_slices > 0)
     say_trace (tape, &found);
   else if (found.n_layers > 0)
@@ -129,17 +138,18 @@ td_command_import (int argc, char **argv)
 
 /* ------------------------------------------------------------- files given as tapes */
 
-static bool
+static int
 import_into_cache (const char *path, char *tape, size_t n)
 {
   char folder[3072], error[512];
+  TdImportWatch watch;
+  bool done;
 
   if (!td_cache_folder ("import", td_tape_import_identity (path), folder, sizeof folder))
-    return false;
-  if (td_tape_import_into (path, folder, tape, n, error, sizeof error))
-    return true;
-  fprintf (stderr, "tapedeck: %s\n", error);
-  return false;
+    return TD_EXIT_USAGE;
+  td_import_watch_begin (&watch, path, false);
+  done = td_tape_import_into (path, folder, &watch.options, tape, n, error, sizeof error);
+  return td_import_watch_end (&watch, done ? NULL : error);
 }
 
 int
@@ -149,13 +159,15 @@ td_import_arguments (int argc, char **argv)
     {
       char tape[4200];
       struct stat s;
+      int status;
 
       /* What is to be written may be there already. */
       if (argv[i][0] == '-' || (i > 0 && strcmp (argv[i - 1], "-o") == 0)
           || stat (argv[i], &s) != 0 || !S_ISREG (s.st_mode) || !td_tape_is_import (argv[i]))
         continue;
-      if (!import_into_cache (argv[i], tape, sizeof tape))
-        return TD_EXIT_USAGE;
+      status = import_into_cache (argv[i], tape, sizeof tape);
+      if (status != TD_EXIT_OK)
+        return status;
       argv[i] = strdup (tape); /* as long as the process */
       if (argv[i] == NULL)
         return TD_EXIT_USAGE;

@@ -180,6 +180,15 @@ td__source_most (const TdSource *s)
   return s->gzip ? s->file_bytes * DEFLATE_MOST : s->file_bytes;
 }
 
+void
+td__source_progress (const TdSource *s, uint64_t *done, uint64_t *all)
+{
+  const off_t at = lseek (s->fd, 0, SEEK_CUR);
+
+  *done = at > 0 ? (uint64_t)at : 0;
+  *all = s->file_bytes;
+}
+
 bool
 td__source_is_gzip (const TdSource *s)
 {

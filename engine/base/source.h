@@ -16,4 +16,6 @@ void td__source_close (TdSource *source);
 int64_t td__source_read (TdSource *source, void *bytes, size_t n, const char **why);
 /** The most bytes that the file can come to, compressed or not. */
 uint64_t td__source_most (const TdSource *source);
+/** How much of the file's own bytes has been read, and how many it has. */
+void td__source_progress (const TdSource *source, uint64_t *done, uint64_t *all);
 bool td__source_is_gzip (const TdSource *source);

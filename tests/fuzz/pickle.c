@@ -48,7 +48,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t n)
 
   if (fd < 0 || write (fd, data, n) != (ssize_t)n || lseek (fd, 0, SEEK_SET) != 0)
     abort ();
-  p = td__tape_pickle_read (fd, error, sizeof error);
+  p = td__tape_pickle_read (fd, NULL, error, sizeof error);
   close (fd);
   if ((p == NULL) != (error[0] != '\0') || strchr (error, '\n') != NULL)
     abort ();

@@ -25,7 +25,7 @@ read_bytes (const void *bytes, size_t n)
   assert_int_equal (write (fd, bytes, n), n);
   assert_int_equal (lseek (fd, 0, SEEK_SET), 0);
   error[0] = '\0';
-  p = td__tape_pickle_read (fd, error, sizeof error);
+  p = td__tape_pickle_read (fd, NULL, error, sizeof error);
   close (fd);
   assert_true ((p == NULL) == (error[0] != '\0'));
   return p;
@@ -41,7 +41,7 @@ read_file (const char *name)
 
   assert_true (fd >= 0);
   error[0] = '\0';
-  p = td__tape_pickle_read (fd, error, sizeof error);
+  p = td__tape_pickle_read (fd, NULL, error, sizeof error);
   close (fd);
   return p;
 }

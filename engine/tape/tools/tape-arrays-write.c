@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tape-arrays.h"
 #include "npy-header.h"
+#include "tape-import.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ typedef struct
   uint32_t n_events, n_vars, n_dims, n_ins, n_outs, n_grads, n_stats, n_tensors;
   uint32_t opdef;
   uint32_t *var_of; /* by array; TAPE_ARRAYS_NONE */
+  bool cancelled;
 } Write;
 
 /* ---------------------------------------------------------------------------- elements */
@@ -381,6 +383,23 @@ put_iteration (Write *b)
   td_tape_writer_end (b->w, &(TdTapeEnd){ .status = -1 });
 }
 
+/* Elements are read where they are written: an array at a time. */
+static void
+put_layers (Write *b)
+{
+  const TapeArrays *t = b->t;
+  const uint32_t all = 2 * t->n_layers;
+
+  for (uint32_t i = 0; i < all && !b->cancelled; i++)
+    {
+      if (i < t->n_layers)
+        put_forward (b, &t->layers[i]);
+      else
+        put_backward (b, &t->layers[all - 1 - i]);
+      b->cancelled = !td__tape_import_step (t->watch, TD_TAPE_IMPORT_READING, i + 1, all);
+    }
+}
+
 bool
 td__tape_arrays_write (TapeArrays *t, TdTapeWriter *w, TdTapeImport *what)
 {
@@ -396,10 +415,7 @@ td__tape_arrays_write (TapeArrays *t, TdTapeWriter *w, TdTapeImport *what)
                              .n_in = -1,
                              .n_out = -1 });
       td_tape_writer_info (w, "device", "cpu");
-      for (uint32_t i = 0; i < t->n_layers; i++)
-        put_forward (&b, &t->layers[i]);
-      for (uint32_t i = t->n_layers; i-- > 0;)
-        put_backward (&b, &t->layers[i]);
+      put_layers (&b);
       put_iteration (&b);
       put_notice (&b);
     }
@@ -408,7 +424,7 @@ td__tape_arrays_write (TapeArrays *t, TdTapeWriter *w, TdTapeImport *what)
   what->n_layers = t->n_layers;
   what->n_arrays = b.n_vars;
   what->n_left_out = t->n_left_out;
-  wrong = room ? td_tape_writer_error (w) : "no memory";
+  wrong = !room ? "no memory" : b.cancelled ? "cancelled" : td_tape_writer_error (w);
   write_clear (&b);
   if (wrong != NULL)
     snprintf (t->error, t->n_error, "%s", wrong);

@@ -39,7 +39,8 @@ typedef struct
 typedef struct
 {
   TdZip *zip;
-  TapeArray *arrays; /* as many as the file has members */
+  const TdTapeImportOptions *watch; /* NULL: nobody looks on */
+  TapeArray *arrays;                /* as many as the file has members */
   TapeArrayLayer *layers;
   uint32_t n_arrays, n_layers;
   TapeMap by_path; /* layer + 1 */

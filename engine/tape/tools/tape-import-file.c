@@ -56,7 +56,7 @@ td_tape_is_import (const char *path)
 }
 
 static TapePickle *
-read_pickle (const char *path, char *error, size_t n)
+read_pickle (const char *path, const TdTapeImportOptions *watch, char *error, size_t n)
 {
   const int fd = open (path, O_RDONLY | O_CLOEXEC);
   char what[256];
@@ -64,7 +64,7 @@ read_pickle (const char *path, char *error, size_t n)
 
   if (fd < 0)
     return snprintf (error, n, "%s: %s", path, strerror (errno)), NULL;
-  p = td__tape_pickle_read (fd, what, sizeof what);
+  p = td__tape_pickle_read (fd, watch, what, sizeof what);
   close (fd);
   if (p == NULL)
     snprintf (error, n, "%s: %s", path, what);
@@ -92,23 +92,43 @@ put_notice (TdTapeWriter *w, const char *before, uint64_t n, const char *after)
                                              .text = td_tape_writer_string (w, text) });
 }
 
+bool
+td__tape_import_step (const TdTapeImportOptions *watch, TdTapeImportStage stage, uint64_t done,
+                      uint64_t all)
+{
+  if (watch != NULL && watch->progress != NULL)
+    watch->progress (watch->user, stage,
+                     done < all ? (double)done / (double)all : (double)(all > 0));
+  return watch == NULL || watch->cancel == NULL || *watch->cancel == 0;
+}
+
+/* A stage begins.  False, with the line, when it is not to. */
+static bool
+begin (const TdTapeImportOptions *watch, TdTapeImportStage stage, char *error, size_t n)
+{
+  return td__tape_import_step (watch, stage, 0, 1) || (snprintf (error, n, "cancelled"), false);
+}
+
 /* What makes a tape of a file; false with a line that does not name it. */
-typedef bool (*Convert) (TdTapeWriter *w, void *from, TdTapeImport *what, char *error,
-                         size_t n);
+typedef bool (*Convert) (TdTapeWriter *w, void *from, const TdTapeImportOptions *watch,
+                         TdTapeImport *what, char *error, size_t n);
 
 /* Texts go to the tape while the pickle is there; it is gone when the iteration is made. */
 static bool
-convert_snapshot (TdTapeWriter *w, void *from, TdTapeImport *what, char *error, size_t n)
+convert_snapshot (TdTapeWriter *w, void *from, const TdTapeImportOptions *watch,
+                  TdTapeImport *what, char *error, size_t n)
 {
   TapeSnapshot s = { .w = w };
   TapePickle **p = from;
   bool done;
 
   td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_TORCH);
-  done = td__tape_snapshot_take (&s, *p, error, n);
+  done = begin (watch, TD_TAPE_IMPORT_ARRANGING, error, n)
+         && td__tape_snapshot_take (&s, *p, error, n);
   td__tape_pickle_free (*p);
   *p = NULL;
-  done = done && td__tape_snapshot_write (&s, what, error, n);
+  done = done && begin (watch, TD_TAPE_IMPORT_WRITING, error, n)
+         && td__tape_snapshot_write (&s, what, error, n);
   if (done)
     {
       put_notice (w, "the trace is longer than can be shown: its first ", what->n_dropped,
@@ -121,38 +141,43 @@ convert_snapshot (TdTapeWriter *w, void *from, TdTapeImport *what, char *error, 
 }
 
 static bool
-convert_timeline (TdTapeWriter *w, TapeTraceFile *f, TdTapeImport *what, char *error, size_t n)
+convert_timeline (TdTapeWriter *w, TapeTraceFile *f, const TdTapeImportOptions *watch,
+                  TdTapeImport *what, char *error, size_t n)
 {
   TapeSnapshot s = { .w = w };
   bool done;
 
   td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_TORCH);
   done = td__tape_timeline_take (&s, f, error, n)
+         && begin (watch, TD_TAPE_IMPORT_WRITING, error, n)
          && td__tape_snapshot_write (&s, what, error, n);
   td__tape_snapshot_clear (&s);
   return done;
 }
 
 static bool
-convert_trace (TdTapeWriter *w, void *from, TdTapeImport *what, char *error, size_t n)
+convert_trace (TdTapeWriter *w, void *from, const TdTapeImportOptions *watch,
+               TdTapeImport *what, char *error, size_t n)
 {
-  TapeTrace t = { .w = w, .error = error, .n_error = n };
+  TapeTrace t = { .w = w, .watch = watch, .error = error, .n_error = n };
   bool done;
 
   if (td__tape_trace_has_rows (from))
-    return convert_timeline (w, from, what, error, n);
+    return convert_timeline (w, from, watch, what, error, n);
   td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_TRACE);
-  done = td__tape_trace_take (&t, from) && td__tape_trace_nest (&t)
-         && td__tape_trace_write (&t, what);
+  done = td__tape_trace_take (&t, from) && begin (watch, TD_TAPE_IMPORT_ARRANGING, error, n)
+         && td__tape_trace_nest (&t) && td__tape_trace_write (&t, what);
   td__tape_trace_clear (&t);
   return done;
 }
 
 static bool
-convert_arrays (TdTapeWriter *w, void *from, TdTapeImport *what, char *error, size_t n)
+convert_arrays (TdTapeWriter *w, void *from, const TdTapeImportOptions *watch,
+                TdTapeImport *what, char *error, size_t n)
 {
   TapeArrays *t = from;
 
+  t->watch = watch;
   t->error = error;
   t->n_error = n;
   td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_ARRAYS);
@@ -161,9 +186,11 @@ convert_arrays (TdTapeWriter *w, void *from, TdTapeImport *what, char *error, si
 
 /* Make the file of a tape, and fill it.  An older one stays as it was unless all went well. */
 static bool
-make_tape (const char *path, const char *tape, bool overwrite, uint64_t values_bytes,
-           Convert convert, void *from, TdTapeImport *what, char *error, size_t n)
+make_tape (const char *path, const char *tape, const TdTapeImportOptions *options,
+           uint64_t values_bytes, Convert convert, void *from, TdTapeImport *what, char *error,
+           size_t n)
 {
+  const bool overwrite = options != NULL && options->overwrite;
   TdTapeImport found = { 0 };
   TdTapeWriter *w;
   TdReplace to = { 0 };
@@ -192,7 +219,7 @@ make_tape (const char *path, const char *tape, bool overwrite, uint64_t values_b
       return overwrite ? td__replace_end (&to, false) : false;
     }
   put_info (w, path);
-  done = convert (w, from, &found, text, sizeof text);
+  done = convert (w, from, options, &found, text, sizeof text);
   if (!done)
     snprintf (error, n, "%s: %s", path, text);
   td_tape_writer_flush (w);
@@ -213,24 +240,33 @@ make_tape (const char *path, const char *tape, bool overwrite, uint64_t values_b
   return done;
 }
 
-bool
-td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
-                         TdTapeImport *what, char *error, size_t n)
+static bool
+import_snapshot (const char *path, const char *tape, const TdTapeImportOptions *options,
+                 TdTapeImport *what, char *error, size_t n)
 {
-  TapePickle *p = read_pickle (snapshot, error, n);
+  TapePickle *p = read_pickle (path, options, error, n);
   bool done;
 
   if (p == NULL)
     return false;
-  done = make_tape (snapshot, tape, overwrite, 0, convert_snapshot, &p, what, error, n);
+  done = make_tape (path, tape, options, 0, convert_snapshot, &p, what, error, n);
   td__tape_pickle_free (p);
   return done;
 }
 
+bool
+td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
+                         TdTapeImport *what, char *error, size_t n)
+{
+  const TdTapeImportOptions options = { .size = sizeof options, .overwrite = overwrite };
+
+  return import_snapshot (snapshot, tape, &options, what, error, n);
+}
+
 /* Values have all the room that they need, with their heads. */
 static bool
-import_arrays (const char *path, const char *tape, bool overwrite, TdTapeImport *what,
-               char *error, size_t n)
+import_arrays (const char *path, const char *tape, const TdTapeImportOptions *options,
+               TdTapeImport *what, char *error, size_t n)
 {
   char text[256];
   TapeArrays t = { .error = text, .n_error = sizeof text };
@@ -239,9 +275,29 @@ import_arrays (const char *path, const char *tape, bool overwrite, TdTapeImport 
   if (!done)
     snprintf (error, n, "%s: %s", path, text);
   else
-    done = make_tape (path, tape, overwrite, 4 * td__tape_arrays_bytes (&t) + (64 << 20),
+    done = make_tape (path, tape, options, 4 * td__tape_arrays_bytes (&t) + (64 << 20),
                       convert_arrays, &t, what, error, n);
   td__tape_arrays_clear (&t);
+  return done;
+}
+
+bool
+td_tape_import_with (const char *path, const char *tape, const TdTapeImportOptions *options,
+                     TdTapeImport *what, char *error, size_t n)
+{
+  TapeTraceFile *f;
+  char text[256];
+  bool done;
+
+  if (td__tape_is_zip (path)) /* of arrays with other names it says so */
+    return import_arrays (path, tape, options, what, error, n);
+  if (!td_tape_is_trace (path))
+    return import_snapshot (path, tape, options, what, error, n);
+  f = td__tape_trace_open (path, options, text, sizeof text);
+  if (f == NULL)
+    return snprintf (error, n, "%s: %s", path, text), false;
+  done = make_tape (path, tape, options, 0, convert_trace, f, what, error, n);
+  td__tape_trace_close (f);
   return done;
 }
 
@@ -249,20 +305,9 @@ bool
 td_tape_import (const char *path, const char *tape, bool overwrite, TdTapeImport *what,
                 char *error, size_t n)
 {
-  TapeTraceFile *f;
-  char text[256];
-  bool done;
+  const TdTapeImportOptions options = { .size = sizeof options, .overwrite = overwrite };
 
-  if (td__tape_is_zip (path)) /* of arrays with other names it says so */
-    return import_arrays (path, tape, overwrite, what, error, n);
-  if (!td_tape_is_trace (path))
-    return td_tape_import_snapshot (path, tape, overwrite, what, error, n);
-  f = td__tape_trace_open (path, text, sizeof text);
-  if (f == NULL)
-    return snprintf (error, n, "%s: %s", path, text), false;
-  done = make_tape (path, tape, overwrite, 0, convert_trace, f, what, error, n);
-  td__tape_trace_close (f);
-  return done;
+  return td_tape_import_with (path, tape, &options, what, error, n);
 }
 
 uint64_t
@@ -283,23 +328,37 @@ td_tape_import_identity (const char *path)
   return h;
 }
 
-/* Another process may do the same: whoever is done first has the name. */
 bool
-td_tape_import_into (const char *path, const char *folder, char *tape, size_t n_tape,
+td_tape_import_path (const char *path, const char *folder, char *tape, size_t n_tape,
                      char *error, size_t n)
 {
   const char *slash = strrchr (path, '/');
-  char part[4200];
   const int length
       = snprintf (tape, n_tape, "%s/%s.tdtape", folder, slash != NULL ? slash + 1 : path);
 
-  if (length < 0 || (size_t)length >= n_tape
-      || snprintf (part, sizeof part, "%s/%ld.part", folder, (long)getpid ())
-             >= (int)sizeof part)
+  if (length >= 0 && (size_t)length < n_tape)
+    return true;
+  return snprintf (error, n, "%s: the name is too long", path), false;
+}
+
+/* Another process may do the same: whoever is done first has the name. */
+bool
+td_tape_import_into (const char *path, const char *folder, const TdTapeImportOptions *options,
+                     char *tape, size_t n_tape, char *error, size_t n)
+{
+  TdTapeImportOptions over = { .size = sizeof over };
+  char part[4200];
+
+  if (!td_tape_import_path (path, folder, tape, n_tape, error, n))
+    return false;
+  if (snprintf (part, sizeof part, "%s/%ld.part", folder, (long)getpid ()) >= (int)sizeof part)
     return snprintf (error, n, "%s: the name is too long", path), false;
   if (access (tape, R_OK) == 0)
     return true;
-  if (!td_tape_import (path, part, true, NULL, error, n))
+  if (options != NULL)
+    over = *options;
+  over.overwrite = true;
+  if (!td_tape_import_with (path, part, &over, NULL, error, n))
     return false;
   if (rename (part, tape) == 0)
     return true;

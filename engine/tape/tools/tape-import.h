@@ -72,5 +72,10 @@ bool td__tape_snapshot_write (TapeSnapshot *s, TdTapeImport *what, char *error, 
  * anything with a file, 0: nothing. */
 int td__tape_rank_of_file (const char *file);
 
+/** Tell who looks on that `done` of `all` of a stage is over.  `watch` may be NULL.
+ * Errors: false: the import is to end, as cancelled. */
+bool td__tape_import_step (const TdTapeImportOptions *watch, TdTapeImportStage stage,
+                           uint64_t done, uint64_t all);
+
 /** Grow an array to at least `n` elements; false: no memory. */
 bool td__tape_reserve (void *array, uint64_t *room, uint64_t n, size_t size);

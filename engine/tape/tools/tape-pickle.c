@@ -1,7 +1,7 @@
 /* The machine that reads a pickle: a stack, marks on it, and a memo.  Opcodes are rows of a
  * table; those that name code or build objects have no function and are refused by their name.
  * SPDX-License-Identifier: MIT */
-#include "tape-pickle.h"
+#include "tape-import.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BUFFER_BYTES 65536
@@ -22,6 +23,8 @@ typedef struct
   int fd;
   size_t at, n;    /* in the buffer */
   uint64_t offset; /* of the buffer's end in the file */
+  uint64_t size;   /* of the file */
+  const TdTapeImportOptions *watch;
   uint64_t opcode; /* offset of the one that runs */
   TapeValue *stack, *memo;
   uint64_t n_stack, room_stack, n_memo, room_memo, n_puts;
@@ -81,6 +84,8 @@ fill (Machine *m)
     return fail (m, "%s", strerror (errno));
   if (got == 0)
     return fail (m, "the file ends within the pickle");
+  if (!td__tape_import_step (m->watch, TD_TAPE_IMPORT_READING, m->offset, m->size))
+    return fail (m, "cancelled");
   m->at = 0;
   m->n = (size_t)got;
   m->offset += (uint64_t)got;
@@ -590,8 +595,9 @@ step (Machine *m)
 }
 
 TapePickle *
-td__tape_pickle_read (int fd, char *error, size_t n)
+td__tape_pickle_read (int fd, const TdTapeImportOptions *watch, char *error, size_t n)
 {
+  struct stat file = { .st_size = 0 };
   Machine *m = calloc (1, sizeof *m);
   TapePickle *p = calloc (1, sizeof *p);
   bool stopped = false;
@@ -600,7 +606,13 @@ td__tape_pickle_read (int fd, char *error, size_t n)
     snprintf (error, n, "no memory");
   else
     {
-      *m = (Machine){ .p = p, .fd = fd, .error = error, .n_error = n };
+      (void)!fstat (fd, &file);
+      *m = (Machine){ .p = p,
+                      .fd = fd,
+                      .size = (uint64_t)file.st_size,
+                      .watch = watch,
+                      .error = error,
+                      .n_error = n };
       p->budget = BUDGET_START;
       while (!m->stopped && step (m))
         ;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "../format/tape-private.h"
+#include "td-tape-import.h"
 
 /** A value: its kind in the upper four bits; 0 is none at all. */
 typedef uint64_t TapeValue;
@@ -43,11 +44,13 @@ typedef struct
 } TapePickle;
 
 /** Read a pickle of protocol 2 to 5 from a file, from beginning to end.  Memory is taken only
- * for what has been read, and at most 32 MiB and 16 bytes for each byte of it.
+ * for what has been read, and at most 32 MiB and 16 bytes for each byte of it.  `watch`, which
+ * may be NULL, hears how far it is.
  * Owner: the caller; td__tape_pickle_free.
  * Errors: NULL, with one line in `error` that names the offset: "offset 12: GLOBAL is refused
  * ...". */
-TapePickle *td__tape_pickle_read (int fd, char *error, size_t n);
+TapePickle *td__tape_pickle_read (int fd, const TdTapeImportOptions *watch, char *error,
+                                  size_t n);
 void td__tape_pickle_free (TapePickle *p);
 
 TapeValueKind td__tape_value_kind (TapeValue v);

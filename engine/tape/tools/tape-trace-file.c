@@ -31,6 +31,7 @@ typedef enum
 struct TapeTraceFile
 {
   TdSource *source;
+  const TdTapeImportOptions *watch;
   char *text; /* [at, n) is still to be read */
   size_t at, n, room;
   bool ended; /* the file has no more */
@@ -42,7 +43,7 @@ struct TapeTraceFile
 };
 
 TapeTraceFile *
-td__tape_trace_open (const char *path, char *error, size_t n)
+td__tape_trace_open (const char *path, const TdTapeImportOptions *watch, char *error, size_t n)
 {
   const char *why = "no memory";
   TapeTraceFile *f = calloc (1, sizeof *f);
@@ -52,6 +53,7 @@ td__tape_trace_open (const char *path, char *error, size_t n)
       f->source = td__source_open (path, &why);
       f->text = malloc (WINDOW);
       f->room = WINDOW;
+      f->watch = watch;
     }
   if (f != NULL && f->source != NULL && f->text != NULL)
     return f;
@@ -80,10 +82,14 @@ td__tape_trace_count (const TapeTraceFile *f)
 static bool
 more (TapeTraceFile *f)
 {
+  uint64_t done, all;
   int64_t n;
 
   if (f->ended)
     return false;
+  td__source_progress (f->source, &done, &all);
+  if (!td__tape_import_step (f->watch, TD_TAPE_IMPORT_READING, done, all))
+    return f->why = "cancelled", false;
   if (f->at > 0)
     memmove (f->text, f->text + f->at, f->n - f->at);
   f->n -= f->at;

@@ -14,8 +14,9 @@
 
 enum
 {
-  MAX_DEPTH = 40, /* of a path */
-  MAX_PIECE = 120 /* bytes of one */
+  MAX_DEPTH = 40,  /* of a path */
+  MAX_PIECE = 120, /* bytes of one */
+  STEP = 1 << 16   /* slices from one word about progress to the next */
 };
 
 static const char EVALUATE[] = "autograd::engine::evaluate_function: ",
@@ -392,13 +393,22 @@ push (Nest *nest, uint32_t i)
   return true;
 }
 
+/* Who looks on is told now and then. */
+static bool
+goes_on (TapeTrace *t, uint64_t i)
+{
+  return i % STEP != 0
+         || td__tape_import_step (t->watch, TD_TAPE_IMPORT_ARRANGING, i, t->n_slices)
+         || (snprintf (t->error, t->n_error, "cancelled"), false);
+}
+
 static bool
 go_through (Nest *nest)
 {
   TapeTrace *t = nest->t;
 
   for (uint64_t i = 0; i < nest->n_host; i++)
-    if (!push (nest, (uint32_t)i))
+    if (!push (nest, (uint32_t)i) || !goes_on (t, i))
       return false;
   while (nest->n_stack > 0)
     if (!pop (nest))

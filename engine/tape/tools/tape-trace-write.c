@@ -26,6 +26,7 @@ typedef struct
   uint64_t number;  /* of the iteration */
   uint64_t base_ns; /* where the tape begins */
   uint64_t n_iterations, n_steps, n_late;
+  bool cancelled;
 } Write;
 
 /* ---------------------------------------------------------------------------- operations */
@@ -296,7 +297,8 @@ write_all (Write *b)
         return false;
       b->counts = counts;
       write_iteration (b, first, end, in);
-      if (td_tape_writer_error (t->w) != NULL)
+      b->cancelled = !td__tape_import_step (t->watch, TD_TAPE_IMPORT_WRITING, end, t->n_parts);
+      if (b->cancelled || td_tape_writer_error (t->w) != NULL)
         return true;
     }
   td_tape_writer_end (t->w, &(TdTapeEnd){ .status = -1,
@@ -363,7 +365,7 @@ td__tape_trace_write (TapeTrace *t, TdTapeImport *what)
       b.base_ns = t->steps[i].start_ns;
   put_info (t);
   whole = take_room (&b) && write_all (&b);
-  wrong = td_tape_writer_error (t->w);
+  wrong = b.cancelled ? "cancelled" : td_tape_writer_error (t->w);
   notice (t, t->n_unissued,
           "slices of devices are shown without the host's call, which the trace does not have");
   notice (t, b.n_late, "slices of devices begin before they were issued");

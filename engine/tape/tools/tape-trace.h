@@ -13,8 +13,10 @@
 typedef struct TapeTraceFile TapeTraceFile;
 
 /** Open a trace, plain or gzip: an object with a list "traceEvents", or the list alone.
+ * `watch`, which may be NULL, hears how far it is read, as long as it is open.
  * Owner: the caller; td__tape_trace_close.  Errors: NULL, with one line in `error`. */
-TapeTraceFile *td__tape_trace_open (const char *path, char *error, size_t n);
+TapeTraceFile *td__tape_trace_open (const char *path, const TdTapeImportOptions *watch,
+                                    char *error, size_t n);
 void td__tape_trace_close (TapeTraceFile *f);
 
 /** Take the next item: of the list of events, or a member of the object (`*key` is its name, ""
@@ -97,6 +99,7 @@ typedef struct
 typedef struct
 {
   TdTapeWriter *w;
+  const TdTapeImportOptions *watch; /* NULL: nobody looks on */
   char *texts; /* each with a NUL behind it; their places are their numbers; 0 is "" */
   uint64_t n_texts, room_texts;
   TapeMap text_map;

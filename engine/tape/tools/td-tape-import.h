@@ -2,6 +2,8 @@
  * profiler and of others, and arrays of a reference. SPDX-License-Identifier: MIT */
 #pragma once
 
+#include <signal.h>
+
 #include "td-tape.h"
 
 TD_TAPE_BEGIN_C
@@ -72,6 +74,27 @@ typedef struct
   uint64_t n_layers, n_arrays;              /* of a reference */
 } TdTapeImport;
 
+/** What an import is doing. */
+typedef enum
+{
+  TD_TAPE_IMPORT_READING,
+  TD_TAPE_IMPORT_ARRANGING, /* what was read: by time, and what lies in what */
+  TD_TAPE_IMPORT_WRITING
+} TdTapeImportStage;
+
+/** How an import is done, and who looks on.  What is 0 or NULL is not wanted. */
+typedef struct
+{
+  uint32_t size; /* sizeof (TdTapeImportOptions) */
+  bool overwrite;
+  /* Called often while the file is read, with how much of its bytes (0 to 1) has been, and a
+   * few times afterwards, with how much of the stage is over as far as that is known. */
+  void (*progress) (void *user, TdTapeImportStage stage, double part);
+  void *user;
+  /* Looked at as often: other than 0 ends the import with the line "cancelled". */
+  const volatile sig_atomic_t *cancel;
+} TdTapeImportOptions;
+
 /** Say whether a file begins like a pickle of protocol 2 to 5. */
 TD_API bool td_tape_is_snapshot (const char *path);
 
@@ -88,6 +111,11 @@ TD_API bool td_tape_is_import (const char *path);
 TD_API bool td_tape_import (const char *path, const char *tape, bool overwrite,
                             TdTapeImport *what, char *error, size_t n);
 
+/** The same with all options; NULL: none of them. */
+TD_API bool td_tape_import_with (const char *path, const char *tape,
+                                 const TdTapeImportOptions *options, TdTapeImport *what,
+                                 char *error, size_t n);
+
 /** Make a tape of a snapshot: the pickle of torch.cuda.memory._snapshot (), or of its segments
  * alone.  No code in it is run: all but dictionaries, lists, texts and numbers is refused.
  * `what` may be NULL.
@@ -99,9 +127,15 @@ TD_API bool td_tape_import_snapshot (const char *snapshot, const char *tape, boo
  * none. */
 TD_API uint64_t td_tape_import_identity (const char *path);
 
-/** Make a tape of a file in a folder that is there, unless it has one; its path is written
- * to `tape`.  Errors: as of td_tape_import_snapshot. */
-TD_API bool td_tape_import_into (const char *path, const char *folder, char *tape,
+/** Write to `tape` the path that the tape of a file has in a folder.
+ * Errors: false, with one line in `error`; the name is too long. */
+TD_API bool td_tape_import_path (const char *path, const char *folder, char *tape,
                                  size_t n_tape, char *error, size_t n);
+
+/** Make a tape of a file in a folder that is there, unless it has one; its path is written
+ * to `tape`.  Options as of td_tape_import_with.  Errors: as of td_tape_import_snapshot. */
+TD_API bool td_tape_import_into (const char *path, const char *folder,
+                                 const TdTapeImportOptions *options, char *tape, size_t n_tape,
+                                 char *error, size_t n);
 
 TD_TAPE_END_C
