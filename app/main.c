@@ -225,8 +225,7 @@ run (int argc, char **argv)
         fprintf (stderr, "tapedeck: %s: %s\n", argv[i], strerror (errno));
         return TD_EXIT_USAGE;
       }
-  return td_import_arguments (argc - 1, argv + 1) == TD_EXIT_OK ? command_app (argc, argv)
-                                                                : TD_EXIT_USAGE;
+  return command_app (argc, argv);
 }
 
 int

@@ -65,10 +65,9 @@ TdSession *td_session_new_for_iterations (TdIteration **iterations, guint n);
 /** Say what a file is that is made into a tape when it is opened: "Snapshot", "Trace",
  * "Reference"; NULL: it is none of these. */
 const char *td_session_import_kind (const char *path);
-/** Return the tape to open for a file: the file itself, or one that is made of it in the user's
- * cache where it is one of these. Owner: the caller. Errors: one line that
- * names the file. Sync: reads a snapshot whole. */
-char *td_session_dup_tape (const char *path, GError **error);
+/** Return where in the user's cache the tape that is made of such a file lies, or is to lie:
+ * the folder is there. Owner: the caller. Errors: one line that names the file. */
+char *td_session_dup_import (const char *path, GError **error);
 
 const char *td_session_get_path (TdSession *self);
 /** Return a short name for titles: the program's name without folder and suffix. */

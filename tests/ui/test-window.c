@@ -56,6 +56,8 @@ static const char *const verbs[] = {
   "export-values",
   "recompute",
   "cancel-recompute",
+  "cancel-import",
+  "import-again",
   "back",
   "forward",
   "toggle-outline",

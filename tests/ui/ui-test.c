@@ -156,11 +156,18 @@ ui_test_settle (void)
     g_main_context_iteration (NULL, FALSE);
 }
 
+static gboolean
+is_open (gpointer unused)
+{
+  return !window->import;
+}
+
 void
 ui_test_open (const char *path)
 {
   g_autoptr (GFile) file = g_file_new_for_path (path);
   td_window_open (window, file);
+  ui_test_wait ("the file's tape", is_open, NULL);
   ui_test_settle ();
 }
 

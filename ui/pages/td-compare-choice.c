@@ -28,8 +28,7 @@ td__compare_page_forget_names (TdComparePage *self)
 static gboolean
 open_other (TdComparePage *self, const char *path, GError **error)
 {
-  g_autofree char *tape = td_session_dup_tape (path, error);
-  g_autoptr (TdSession) other = tape ? td_session_open_bounded (tape, error) : NULL;
+  g_autoptr (TdSession) other = td_session_open_bounded (path, error);
   if (!other)
     return FALSE;
   if (td_session_get_n_iterations (other) == 0)

@@ -267,6 +267,11 @@ run_save_picture (TdWindow *self, const char *parameter)
 static void
 run_cancel (TdWindow *self, const char *parameter)
 {
+  if (self->import)
+    {
+      td__run_cancel_import (self, NULL);
+      return;
+    }
   if (self->record_page && gtk_stack_get_visible_child (self->pages) == self->record_page)
     {
       gtk_stack_set_visible_child (self->pages, self->start_page);
@@ -369,6 +374,8 @@ static const TdWindowAction actions[] = {
   { "save-values", td__run_save_values, TD_NEEDS_EVENTS, TRUE },
   { "recompute", td__run_recompute, TD_NEEDS_EVENTS },
   { "cancel-recompute", td__run_cancel_recompute, TD_NEEDS_EVENTS },
+  { "cancel-import", td__run_cancel_import, TD_NEEDS_NOTHING },
+  { "import-again", td__run_import_again, TD_NEEDS_NOTHING },
   { "note", td__run_note, TD_NEEDS_EVENTS },
   { "watch", td__run_watch, TD_NEEDS_EVENTS | TD_NEEDS_SELECTION },
   { "page-keys", td__run_page_keys, TD_NEEDS_NOTHING },

@@ -183,12 +183,34 @@ stop_program (TdWindow *self)
     td_runner_stop (self->runner);
 }
 
+/* Hidden until there is something to do with it. */
+static GtkWidget *
+action_button (GtkWidget *buttons, const char *label, const char *action)
+{
+  GtkWidget *button = gtk_button_new_with_mnemonic (label);
+  gtk_widget_add_css_class (button, "pill");
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (button), action);
+  gtk_widget_set_visible (button, FALSE);
+  gtk_box_append (GTK_BOX (buttons), button);
+  return button;
+}
+
 static void
 build_message (TdWindow *self)
 {
   self->message = ADW_STATUS_PAGE (adw_status_page_new ());
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 18);
+  gtk_widget_set_halign (box, GTK_ALIGN_CENTER);
+  self->message_progress = GTK_PROGRESS_BAR (gtk_progress_bar_new ());
+  gtk_widget_set_size_request (GTK_WIDGET (self->message_progress), 360, -1);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->message_progress),
+                                  GTK_ACCESSIBLE_PROPERTY_LABEL, "How far it is", -1);
+  gtk_widget_set_visible (GTK_WIDGET (self->message_progress), FALSE);
+  gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->message_progress));
   GtkWidget *buttons = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
   gtk_widget_set_halign (buttons, GTK_ALIGN_CENTER);
+  self->message_cancel = action_button (buttons, "_Cancel", "win.cancel-import");
+  self->message_again = action_button (buttons, "_Try Again", "win.import-again");
   self->message_copy = gtk_button_new_with_label ("Copy Details");
   gtk_widget_add_css_class (self->message_copy, "pill");
   g_signal_connect (self->message_copy, "clicked", G_CALLBACK (copy_details), self);
@@ -198,11 +220,9 @@ build_message (TdWindow *self)
   gtk_widget_set_visible (self->message_stop, FALSE);
   g_signal_connect_swapped (self->message_stop, "clicked", G_CALLBACK (stop_program), self);
   gtk_box_append (GTK_BOX (buttons), self->message_stop);
-  GtkWidget *open = gtk_button_new_with_label ("Open…");
-  gtk_widget_add_css_class (open, "pill");
-  gtk_actionable_set_action_name (GTK_ACTIONABLE (open), "app.open");
-  gtk_box_append (GTK_BOX (buttons), open);
-  adw_status_page_set_child (self->message, buttons);
+  gtk_widget_set_visible (action_button (buttons, "Open…", "app.open"), TRUE);
+  gtk_box_append (GTK_BOX (box), buttons);
+  adw_status_page_set_child (self->message, box);
 }
 
 static void

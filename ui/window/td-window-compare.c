@@ -38,12 +38,24 @@ td__run_compare (TdWindow *self, const char *parameter)
     td_compare_page_pick (page);
 }
 
+static void
+compare_with (TdWindow *self, const char *what, const char *tape, const char *why)
+{
+  g_autoptr (GError) error = NULL;
+  if (!tape)
+    td__window_show_info (self, GTK_MESSAGE_ERROR, why);
+  else if (!td_compare_page_compare_with (show_page (self), tape, &error))
+    td__window_show_info (self, GTK_MESSAGE_ERROR, error->message);
+}
+
+/* What is no file is an iteration, or a rule that finds one. */
 void
 td__run_compare_with (TdWindow *self, const char *parameter)
 {
-  g_autoptr (GError) error = NULL;
-  if (!td_compare_page_compare_with (show_page (self), parameter, &error))
-    td__window_show_info (self, GTK_MESSAGE_ERROR, error->message);
+  if (g_file_test (parameter, G_FILE_TEST_IS_REGULAR))
+    td__window_import (self, parameter, compare_with);
+  else
+    compare_with (self, parameter, parameter, NULL);
 }
 
 void

@@ -35,25 +35,25 @@ show_picture (TdWindow *self, const char *path)
   td__window_update_title (self);
 }
 
-/* A memory snapshot or a profiler's trace is made into a tape in the user's cache. */
-static gboolean
-open_recording (TdWindow *self, const char *path)
+/* A memory snapshot or a profiler's trace was made into a tape in the user's cache. */
+static void
+show_recording (TdWindow *self, const char *path, const char *tape, const char *why)
 {
-  g_autoptr (GError) error = NULL;
-  g_autofree char *tape = td_session_dup_tape (path, &error);
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  if (tape && td__window_open_tape (self, tape))
+    td__window_remember (file);
   if (tape)
-    return td__window_open_tape (self, tape);
+    return;
   const char *kind = td_session_import_kind (path);
   g_autofree char *title = g_strdup_printf ("This %s Cannot Be Read", kind ? kind : "File");
-  td_window_show_message (self, "dialog-warning-symbolic", title, error->message,
-                          error->message);
-  return FALSE;
+  td_window_show_message (self, "dialog-warning-symbolic", title, why, why);
 }
 
 void
 td_window_open (TdWindow *self, GFile *file)
 {
   g_autofree char *path = g_file_get_path (file);
+  td__window_forget_import (self);
   if (!path)
     {
       td_window_show_message (self, "dialog-error-symbolic", "Not a Local File",
@@ -74,6 +74,6 @@ td_window_open (TdWindow *self, GFile *file)
     }
   else if (is_program (path))
     td_window_run (self, file, NULL);
-  else if (open_recording (self, path))
-    td__window_remember (file);
+  else
+    td__window_import (self, path, show_recording);
 }

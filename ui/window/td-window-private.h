@@ -5,6 +5,7 @@
 #include "window/td-window.h"
 
 #include "live/td-control-client.h"
+#include "live/td-import.h"
 #include "live/td-recompute.h"
 #include "live/td-runner.h"
 #include "pages/td-workspace.h"
@@ -37,6 +38,11 @@ typedef struct
   gboolean takes_string;
 } TdWindowAction;
 
+/** What becomes of a file that may have had to be made into a tape: `tape` is NULL where that
+ * did not work, and `why` says so in a line. */
+typedef void (*TdImported) (TdWindow *self, const char *path, const char *tape,
+                            const char *why);
+
 /** A lesson that is being shown: td-window-tour.c. */
 typedef struct _TdTour TdTour;
 
@@ -51,7 +57,8 @@ struct _TdWindow
   GtkWidget *info_bar;
   GtkLabel *info_label;
   AdwStatusPage *message;
-  GtkWidget *message_copy, *message_stop;
+  GtkWidget *message_copy, *message_stop, *message_cancel, *message_again;
+  GtkProgressBar *message_progress;
   char *message_details;
   GtkWidget *start_page;
   GtkWidget *record_page, *picture_page; /* once they were asked for */
@@ -75,7 +82,12 @@ struct _TdWindow
   TdTour *tour;             /* the lesson that is being shown, if any */
   int lesson_step;          /* where it is, from 0 on; -1: there is none */
   TdRunner *runner;         /* the supervisor this window started, if any */
-  TdRecompute *recompute;   /* an iteration that is run again, if any */
+  TdJob *recompute;         /* an iteration that is run again, if any */
+  TdJob *import;            /* a file that is made into a tape, if any */
+  char *import_path;        /* that file; the last one until there is another */
+  TdImported imported;      /* told when it is */
+  GtkWidget *import_from;   /* the page that its progress hides; NULL: it is not shown yet */
+  guint importing;          /* the source that shows it, 0: none */
   TdControlClient *control; /* the connection to it, if any */
   guint connecting;         /* the source that tries to connect again, 0: none */
   guint clearing;           /* that which keeps all runs to their budget, 0: none */
@@ -232,6 +244,13 @@ void td__run_page_keys (TdWindow *self, const char *parameter);
 void td__run_cancel_recompute (TdWindow *self, const char *parameter);
 /** Whatever comes of it is no longer for this window. */
 void td__window_forget_recompute (TdWindow *self);
+/** Tell `done` of the tape of a file: the file itself, or one that a process of its own makes
+ * of it. What takes over a second is on show, with its progress. */
+void td__window_import (TdWindow *self, const char *path, TdImported done);
+/** As above. */
+void td__window_forget_import (TdWindow *self);
+void td__run_cancel_import (TdWindow *self, const char *parameter);
+void td__run_import_again (TdWindow *self, const char *parameter);
 void td__run_save_values (TdWindow *self, const char *path);
 void td__run_export_values (TdWindow *self, const char *parameter);
 

@@ -220,6 +220,7 @@ keep_to_budget (gpointer data)
 static void
 let_go (TdWindow *self)
 {
+  td__window_forget_import (self);
   g_clear_handle_id (&self->connecting, g_source_remove);
   g_clear_handle_id (&self->clearing, g_source_remove);
   td__window_disconnect (self);

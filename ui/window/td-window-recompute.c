@@ -10,17 +10,17 @@ show_progress (TdWindow *self, double part)
 }
 
 static void
-progressed (TdRecompute *recompute, double part, TdWindow *self)
+progressed (TdJob *recompute, double part, const char *doing, TdWindow *self)
 {
   show_progress (self, part);
 }
 
 /* Also with differences there are values, and a line says what is not the same. */
 static void
-ended (TdRecompute *recompute, const char *text, TdWindow *self)
+ended (TdJob *recompute, const char *text, TdWindow *self)
 {
   g_autoptr (GError) error = NULL;
-  const char *result = td_recompute_get_result (recompute);
+  const char *result = td_job_get_result (recompute);
   gboolean any = text && g_file_test (result, G_FILE_TEST_EXISTS)
                  && td_session_take_recomputed (self->session, result, &error);
   show_progress (self, -1);
@@ -38,7 +38,7 @@ td__window_forget_recompute (TdWindow *self)
 {
   if (!self->recompute)
     return;
-  td_recompute_drop (g_steal_pointer (&self->recompute), self);
+  td_job_drop (g_steal_pointer (&self->recompute), self);
   show_progress (self, -1);
 }
 
@@ -64,5 +64,5 @@ void
 td__run_cancel_recompute (TdWindow *self, const char *parameter)
 {
   if (self->recompute)
-    td_recompute_cancel (self->recompute);
+    td_job_cancel (self->recompute);
 }

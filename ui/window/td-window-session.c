@@ -205,6 +205,7 @@ gboolean
 td__window_open_tape (TdWindow *self, const char *path)
 {
   g_autoptr (GError) error = NULL;
+  td__window_forget_import (self);
   g_autoptr (TdSession) session = td_session_open_bounded (path, &error);
   if (!session)
     {

@@ -20,7 +20,7 @@ td_window_get_session (TdWindow *self)
 gboolean
 td_window_is_empty (TdWindow *self)
 {
-  return !self->session && !self->runner && !self->control;
+  return !self->session && !self->runner && !self->control && !self->import;
 }
 
 /* ---- which actions can be done ---- */
@@ -89,6 +89,9 @@ td_window_show_message (TdWindow *self, const char *icon, const char *title, con
   self->message_details = g_strdup (details);
   gtk_widget_set_visible (self->message_copy, details && *details);
   gtk_widget_set_visible (self->message_stop, FALSE);
+  gtk_widget_set_visible (self->message_cancel, FALSE);
+  gtk_widget_set_visible (self->message_again, FALSE);
+  gtk_widget_set_visible (GTK_WIDGET (self->message_progress), FALSE);
   self->started = 0;
   gtk_stack_set_visible_child_name (self->pages, "message");
   td__window_update_actions (self);
@@ -241,7 +244,9 @@ td_window_dispose (GObject *object)
   g_clear_handle_id (&self->playing, g_source_remove);
   g_clear_handle_id (&self->connecting, g_source_remove);
   g_clear_handle_id (&self->clearing, g_source_remove);
-  td_recompute_drop (g_steal_pointer (&self->recompute), self);
+  g_clear_handle_id (&self->importing, g_source_remove);
+  td_job_drop (g_steal_pointer (&self->recompute), self);
+  td_job_drop (g_steal_pointer (&self->import), self);
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   if (self->workspace)
@@ -261,6 +266,7 @@ td_window_dispose (GObject *object)
   g_clear_pointer (&self->launch_dir, g_free);
   g_clear_pointer (&self->stop, g_free);
   g_clear_pointer (&self->message_details, g_free);
+  g_clear_pointer (&self->import_path, g_free);
   G_OBJECT_CLASS (td_window_parent_class)->dispose (object);
 }
 

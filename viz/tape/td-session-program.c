@@ -118,17 +118,15 @@ td_session_import_kind (const char *path)
 }
 
 char *
-td_session_dup_tape (const char *path, GError **error)
+td_session_dup_import (const char *path, GError **error)
 {
   char hash[20], tape[4096], line[512];
 
-  if (!td_tape_is_import (path))
-    return g_strdup (path);
   g_snprintf (hash, sizeof hash, "%016" G_GINT64_MODIFIER "x", td_tape_import_identity (path));
   g_autofree char *folder
       = g_build_filename (g_get_user_cache_dir (), "tapedeck", "import", hash, NULL);
   g_mkdir_with_parents (folder, 0700);
-  if (td_tape_import_into (path, folder, NULL, tape, sizeof tape, line, sizeof line))
+  if (td_tape_import_path (path, folder, tape, sizeof tape, line, sizeof line))
     return g_strdup (tape);
   g_autofree char *valid = g_utf8_make_valid (line, -1);
   g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, valid);
