@@ -40,6 +40,7 @@ everything_is_there ()
     "$(option includedir)/td-producer.h" "$(option includedir)/tapedeck-ggml.h" share/tapedeck/examples/producer.c \
     share/tapedeck/python/tapedeck/__main__.py \
     "$(option mandir)/man1/tapedeck.1" share/bash-completion/completions/tapedeck \
+    share/zsh/site-functions/_tapedeck share/fish/vendor_completions.d/tapedeck.fish \
     share/doc/tapedeck/GOING-OUT.md share/doc/tapedeck/OPERATORS.md \
     share/tapedeck/examples/mlp.c share/tapedeck/examples/lenet.c share/tapedeck/examples/clinic/xor.c bin/tapedeck \
     "$(option libexecdir)/tapedeck/tapedeck-eval"
