@@ -1,7 +1,7 @@
 """`tapedeck import`: the tape of a snapshot has the blocks, sizes and peak that a second reading of
 the file, by Python's own pickle and other code, comes to; and what was exported comes back.
 
-    import.py TAPEDECK MODEL FOLDER [VIZ]     FOLDER has make.py and the small snapshots
+    import.py TAPEDECK MODEL FOLDER [VIZ]     FOLDER has make.py, large.py and the small snapshots
 
 SPDX-License-Identifier: MIT
 """
@@ -97,6 +97,12 @@ with tempfile.TemporaryDirectory() as scratch:
         subprocess.run([sys.executable, os.path.join(folder, 'make.py'), long, '5000', protocol],
                        check=True)
         check(long, tape)
+
+    # As PyTorch shares frames and stacks; and long enough for lists that come in parts.
+    large = os.path.join(scratch, 'large.pickle')
+    subprocess.run([sys.executable, os.path.join(folder, 'large.py'), '--check'], check=True)
+    subprocess.run([sys.executable, os.path.join(folder, 'large.py'), large, '5000'], check=True)
+    check(large, tape)
 
     # What was recorded here, exported and imported again.
     source = os.path.join(scratch, 'b.tdtape')

@@ -1,9 +1,12 @@
-/* Reads pickles that may be anything, and goes through what comes out.  Built with libFuzzer it
+/* Reads pickles that may be anything, whole and with the entries of its traces handed on, goes
+ * through what comes out, and makes tapes of it.  Built with libFuzzer it
  * is a fuzzer; with main () below it takes good ones, cut short at every byte, and with bytes
  * changed.
  *
  * SPDX-License-Identifier: MIT */
 #include "tape/tools/tape-pickle.h"
+#include "td-tape-import.h"
+#include "td-tape-reader.h"
 
 #include "mutate.h"
 
@@ -15,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t n);
 
-static long n_read, n_refused;
+static long n_read, n_refused, n_tapes;
 
 /* Values can be shared and contain themselves: `*left` is how many more are looked at. */
 static void
@@ -38,22 +41,78 @@ walk (const TapePickle *p, TapeValue v, int depth, int *left)
     abort ();
 }
 
+static bool
+begin (void *user, TapePickle *p)
+{
+  return td__tape_value_make_text (p, "frames", 6) != 0;
+}
+
+static bool
+take (void *user, const TapePickle *p, uint32_t device, TapeValue dict, char *error, size_t n)
+{
+  walk (p, dict, 0, user);
+  return true;
+}
+
+static TapePickle *
+read_it (int fd, const TapeEntries *entries)
+{
+  char error[256] = "";
+  TapePickle *p;
+
+  if (lseek (fd, 0, SEEK_SET) != 0)
+    abort ();
+  p = td__tape_pickle_read (fd, NULL, entries, error, sizeof error);
+  if ((p == NULL) != (error[0] != '\0') || strchr (error, '\n') != NULL)
+    abort ();
+  return p;
+}
+
+/* What becomes a tape is one that its reader takes. */
+static void
+import (int fd)
+{
+  const char *folder = getenv ("TMPDIR");
+  char from[64], to[256], error[512] = "";
+  TdTapeReader *r;
+
+  snprintf (from, sizeof from, "/proc/self/fd/%d", fd);
+  snprintf (to, sizeof to, "%s/fuzz-pickle-%ld.tdtape", folder != NULL ? folder : "/tmp",
+            (long)getpid ());
+  if (td_tape_import_snapshot (from, to, false, NULL, error, sizeof error))
+    {
+      r = td_tape_reader_open (to, error, sizeof error);
+      if (r == NULL || td_tape_reader_damage (r, error, sizeof error))
+        abort ();
+      td_tape_iteration_free (td_tape_iteration_load (r, 0, error, sizeof error));
+      td_tape_reader_free (r);
+      n_tapes++;
+    }
+  else if (error[0] == '\0' || strchr (error, '\n') != NULL)
+    abort ();
+  unlink (to);
+}
+
 int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t n)
 {
   const int fd = memfd_create ("pickle", MFD_CLOEXEC);
-  char error[256] = "";
-  int left = 100000;
+  int left = 30000;
   TapePickle *p;
 
-  if (fd < 0 || write (fd, data, n) != (ssize_t)n || lseek (fd, 0, SEEK_SET) != 0)
+  if (fd < 0 || write (fd, data, n) != (ssize_t)n)
     abort ();
-  p = td__tape_pickle_read (fd, NULL, error, sizeof error);
-  close (fd);
-  if ((p == NULL) != (error[0] != '\0') || strchr (error, '\n') != NULL)
-    abort ();
+  p = read_it (fd, &(TapeEntries){ begin, take, &left });
   if (p != NULL)
     walk (p, p->root, 0, &left);
+  td__tape_pickle_free (p);
+  p = read_it (fd, NULL);
+  left = 30000;
+  if (p != NULL)
+    walk (p, p->root, 0, &left);
+  if ((n_read + n_refused) % 16 == 0)
+    import (fd);
+  close (fd);
   *(p != NULL ? &n_read : &n_refused) += 1;
   td__tape_pickle_free (p);
   return 0;
@@ -117,7 +176,7 @@ main (int argc, char **argv)
         fprintf (stderr, "%s: a good pickle expected\n", argv[i]);
         return 1;
       }
-  printf ("%ld read, %ld refused\n", n_read, n_refused);
-  return argc > 1 && n_read > argc && n_refused > argc ? 0 : 1;
+  printf ("%ld read, %ld refused, %ld tapes\n", n_read, n_refused, n_tapes);
+  return argc > 1 && n_read > argc && n_refused > argc && n_tapes > argc ? 0 : 1;
 }
 #endif

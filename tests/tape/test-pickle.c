@@ -25,9 +25,57 @@ read_bytes (const void *bytes, size_t n)
   assert_int_equal (write (fd, bytes, n), n);
   assert_int_equal (lseek (fd, 0, SEEK_SET), 0);
   error[0] = '\0';
-  p = td__tape_pickle_read (fd, NULL, error, sizeof error);
+  p = td__tape_pickle_read (fd, NULL, NULL, error, sizeof error);
   close (fd);
   assert_true ((p == NULL) == (error[0] != '\0'));
+  return p;
+}
+
+/* What was handed on. */
+typedef struct
+{
+  uint32_t devices[64];
+  uint64_t addresses[64];
+  uint64_t n;
+  TapeValue addr, frames;
+  uint64_t n_frames;
+} Taken;
+
+static bool
+begin (void *user, TapePickle *p)
+{
+  Taken *t = user;
+
+  t->addr = td__tape_value_make_text (p, "addr", 4);
+  t->frames = td__tape_value_make_text (p, "frames", 6);
+  return true;
+}
+
+static bool
+take (void *user, const TapePickle *p, uint32_t device, TapeValue dict, char *text, size_t n)
+{
+  Taken *t = user;
+
+  t->devices[t->n % 64] = device;
+  t->addresses[t->n % 64] = 0;
+  td__tape_value_unsigned (p, td__tape_member (p, dict, t->addr), &t->addresses[t->n++ % 64]);
+  t->n_frames += td__tape_value_length (p, td__tape_member (p, dict, t->frames));
+  return true;
+}
+
+static TapePickle *
+read_entries (const void *bytes, size_t n, Taken *taken)
+{
+  const int fd = memfd_create ("pickle", MFD_CLOEXEC);
+  TapePickle *p;
+
+  assert_true (fd >= 0);
+  assert_int_equal (write (fd, bytes, n), n);
+  assert_int_equal (lseek (fd, 0, SEEK_SET), 0);
+  error[0] = '\0';
+  p = td__tape_pickle_read (fd, NULL, &(TapeEntries){ begin, take, taken }, error,
+                            sizeof error);
+  close (fd);
   return p;
 }
 
@@ -41,7 +89,7 @@ read_file (const char *name)
 
   assert_true (fd >= 0);
   error[0] = '\0';
-  p = td__tape_pickle_read (fd, NULL, error, sizeof error);
+  p = td__tape_pickle_read (fd, NULL, NULL, error, sizeof error);
   close (fd);
   return p;
 }
@@ -340,6 +388,201 @@ pickle__a_dictionary_has_at_most_1024_keys (void **state)
   assert_string_equal (error, "offset 4104: a dictionary of more than 1024 keys");
 }
 
+/* ------------------------------------------------------------------- once, and handed on */
+
+/* Two stacks of one frame each, and the same frame again in a third of two. */
+static void
+pickle__equal_stacks_are_there_once (void **state)
+{
+  TapePickle *p = READ ("\x80\x04](](}(\x8c\x01"
+                        "fK\x07\x8c\x01"
+                        "gK\x08ue](}(\x8c\x01"
+                        "fK\x07\x8c\x01"
+                        "gK\x08ue](}(\x8c\x01"
+                        "fK\x07\x8c\x01"
+                        "gK\x08uK\x01"
+                        "ee.");
+
+  assert_non_null (p);
+  assert_true (item (p, p->root, 0) == item (p, p->root, 1));
+  assert_true (item (p, p->root, 0) != item (p, p->root, 2));
+  assert_true (item (p, item (p, p->root, 0), 0) == item (p, item (p, p->root, 2), 0));
+  assert_int_equal (td__tape_value_length (p, item (p, p->root, 2)), 2);
+  assert_int_equal (member_number (p, item (p, item (p, p->root, 2), 0), "g"), 8);
+  td__tape_pickle_free (p);
+}
+
+/* The memo of the second one leads to the first; what one gets the other must not have. */
+static void
+pickle__what_equal_lists_became_does_not_grow (void **state)
+{
+  TapePickle *p = READ ("\x80\x04](](K\x01K\x02"
+                        "e]q\x00(K\x01K\x02"
+                        "eh\x00"
+                        "e.");
+
+  assert_non_null (p);
+  assert_int_equal (td__tape_value_length (p, p->root), 3);
+  assert_true (item (p, p->root, 2) == item (p, p->root, 0));
+  td__tape_pickle_free (p);
+  p = READ ("\x80\x04](](K\x01K\x02"
+            "e]q\x00(K\x01K\x02"
+            "eh\x00K\x03"
+            "ae.");
+  assert_null (p);
+  assert_string_equal (error, "offset 24: items for a list that had all of them");
+  /* One that others speak of is none that could become another. */
+  p = READ ("\x80\x04](](K\x01K\x02"
+            "e]q\x00h\x00"
+            "(K\x01K\x02"
+            "ee.");
+  assert_non_null (p);
+  assert_true (item (p, p->root, 1) == item (p, p->root, 2));
+  assert_true (item (p, p->root, 1) != item (p, p->root, 0));
+  td__tape_pickle_free (p);
+}
+
+static void
+pickle__entries_are_handed_on_in_order_and_not_kept (void **state)
+{
+  for (int protocol = 2; protocol <= 5; protocol++)
+    {
+      char name[200], *bytes;
+      Taken kept = { 0 }, taken = { 0 };
+      TapePickle *all, *p;
+      TapeValue traces;
+      uint64_t k = 0;
+      size_t n;
+
+      snprintf (name, sizeof name, FOLDER "small-%d.pickle", protocol);
+      bytes = slurp (name, &n);
+      all = read_bytes (bytes, n);
+      p = read_entries (bytes, n, &taken);
+      assert_non_null (all);
+      assert_non_null (p);
+      assert_int_equal (taken.n, 18);
+      kept.addr = td__tape_key (all, "addr");
+      traces = td__tape_member (all, all->root, td__tape_key (all, "device_traces"));
+      for (unsigned d = 0; d < 2; d++)
+        for (TapeItems i = td__tape_items (all, item (all, traces, d)); td__tape_next (all, &i);
+             k++)
+          {
+            uint64_t at = 0;
+
+            td__tape_value_unsigned (all, td__tape_member (all, i.value, kept.addr), &at);
+            assert_true (taken.addresses[k] == at);
+            assert_int_equal (taken.devices[k], d);
+          }
+      assert_int_equal (k, 18);
+      traces = td__tape_member (p, p->root, td__tape_key (p, "device_traces"));
+      assert_int_equal (td__tape_value_length (p, traces), 2);
+      for (unsigned d = 0; d < 2; d++)
+        assert_int_equal (td__tape_value_length (p, item (p, traces, d)), 0);
+      td__tape_pickle_free (p);
+      td__tape_pickle_free (all);
+      free (bytes);
+    }
+}
+
+#define BEGIN_TRACE                                                                            \
+  "\x80\x04}(\x8c\x0d"                                                                         \
+  "device_traces](]("
+
+static void
+pickle__an_entry_that_was_handed_on_is_nowhere_else (void **state)
+{
+  static const struct
+  {
+    const char *bytes, *says;
+    uint64_t n;
+  } cases[] = {
+    { BEGIN_TRACE "}q\x07(\x8c\x04"
+                  "addrK\x05ueeu.",
+      "", 1 },
+    { BEGIN_TRACE "}q\x07(\x8c\x04"
+                  "addrK\x05uh\x07"
+                  "eeu.",
+      "offset 36: memo 7 is an entry of a trace, which has its place there", 1 },
+    { BEGIN_TRACE "}q\x07h\x07"
+                  "0(\x8c\x04"
+                  "addrK\x05ueeu.",
+      "offset 38: an entry of a trace that stands elsewhere, too", 1 },
+    { "\x80\x04}(\x8c\x0c"
+      "other_traces](](}(\x8c\x04"
+      "addrK\x05ueeu.",
+      "", 0 },
+    { "\x80\x04](\x8c\x0d"
+      "device_traces](](}(\x8c\x04"
+      "addrK\x05ueee.",
+      "", 0 },
+  };
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    {
+      Taken taken = { 0 };
+
+      /* The file ends at its STOP: no byte of a case is 0. */
+      td__tape_pickle_free (read_entries (cases[i].bytes, strlen (cases[i].bytes), &taken));
+      assert_string_equal (error, cases[i].says);
+      assert_int_equal (taken.n, cases[i].n);
+    }
+}
+
+#define N_FRAMES 40
+
+static uint64_t
+bytes_of_entries (unsigned n_entries)
+{
+  const size_t room = 100 + n_entries * (40ull + 2 * N_FRAMES);
+  static const char head[] = "\x80\x04}(U\x01x}\x94(U\x01yK\x01uU\x0d"
+                             "device_traces](](";
+  char *bytes = malloc (room), *at = bytes;
+  Taken taken = { 0 };
+  TapePickle *p;
+  uint64_t n;
+
+  assert_non_null (bytes);
+  memcpy (at, head, sizeof head - 1);
+  at += sizeof head - 1;
+  for (unsigned i = 0; i < n_entries; i++)
+    {
+      at = (char *)memcpy (at,
+                           "}\x94(U\x04"
+                           "addrM",
+                           10)
+           + 10;
+      *at++ = (char)(i & 0xff);
+      *at++ = (char)(i >> 8 & 0xff);
+      at = (char *)memcpy (at,
+                           "U\x06"
+                           "frames]\x94(",
+                           11)
+           + 11;
+      for (int k = 0; k < N_FRAMES; k++, at += 2)
+        memcpy (at, "h\0", 2);
+      at = (char *)memcpy (at, "eu", 2) + 2;
+      if (i % 1000 == 999) /* as Python does */
+        at = (char *)memcpy (at, "e(", 2) + 2;
+    }
+  at = (char *)memcpy (at, "eeu.", 4) + 4;
+  p = read_entries (bytes, (size_t)(at - bytes), &taken);
+  assert_string_equal (error, "");
+  assert_int_equal (taken.n, n_entries);
+  assert_int_equal (taken.n_frames, n_entries * N_FRAMES);
+  n = p->taken;
+  td__tape_pickle_free (p);
+  free (bytes);
+  return n;
+}
+
+/* Of each there is what the memo says of it and of its stack, two words, with what an array
+ * that grows by half has too much. */
+static void
+pickle__entries_with_known_stacks_take_two_words (void **state)
+{
+  assert_true (bytes_of_entries (60000) - bytes_of_entries (20000) <= 40000 * 24);
+}
+
 int
 main (void)
 {
@@ -356,6 +599,11 @@ main (void)
     cmocka_unit_test (pickle__a_length_alone_takes_no_memory),
     cmocka_unit_test (pickle__many_empty_lists_meet_the_budget),
     cmocka_unit_test (pickle__a_dictionary_has_at_most_1024_keys),
+    cmocka_unit_test (pickle__equal_stacks_are_there_once),
+    cmocka_unit_test (pickle__what_equal_lists_became_does_not_grow),
+    cmocka_unit_test (pickle__entries_are_handed_on_in_order_and_not_kept),
+    cmocka_unit_test (pickle__an_entry_that_was_handed_on_is_nowhere_else),
+    cmocka_unit_test (pickle__entries_with_known_stacks_take_two_words),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

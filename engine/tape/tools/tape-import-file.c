@@ -55,22 +55,6 @@ td_tape_is_import (const char *path)
   return td_tape_is_snapshot (path) || td_tape_is_trace (path) || td_tape_is_arrays (path);
 }
 
-static TapePickle *
-read_pickle (const char *path, const TdTapeImportOptions *watch, char *error, size_t n)
-{
-  const int fd = open (path, O_RDONLY | O_CLOEXEC);
-  char what[256];
-  TapePickle *p;
-
-  if (fd < 0)
-    return snprintf (error, n, "%s: %s", path, strerror (errno)), NULL;
-  p = td__tape_pickle_read (fd, watch, what, sizeof what);
-  close (fd);
-  if (p == NULL)
-    snprintf (error, n, "%s: %s", path, what);
-  return p;
-}
-
 static void
 put_info (TdTapeWriter *w, const char *path)
 {
@@ -113,21 +97,17 @@ begin (const TdTapeImportOptions *watch, TdTapeImportStage stage, char *error, s
 typedef bool (*Convert) (TdTapeWriter *w, void *from, const TdTapeImportOptions *watch,
                          TdTapeImport *what, char *error, size_t n);
 
-/* Texts go to the tape while the pickle is there; it is gone when the iteration is made. */
 static bool
 convert_snapshot (TdTapeWriter *w, void *from, const TdTapeImportOptions *watch,
                   TdTapeImport *what, char *error, size_t n)
 {
   TapeSnapshot s = { .w = w };
-  TapePickle **p = from;
+  const int *fd = from;
   bool done;
 
   td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_TORCH);
-  done = begin (watch, TD_TAPE_IMPORT_ARRANGING, error, n)
-         && td__tape_snapshot_take (&s, *p, error, n);
-  td__tape_pickle_free (*p);
-  *p = NULL;
-  done = done && begin (watch, TD_TAPE_IMPORT_WRITING, error, n)
+  done = td__tape_snapshot_read (&s, *fd, watch, error, n)
+         && begin (watch, TD_TAPE_IMPORT_WRITING, error, n)
          && td__tape_snapshot_write (&s, what, error, n);
   if (done)
     {
@@ -244,13 +224,13 @@ static bool
 import_snapshot (const char *path, const char *tape, const TdTapeImportOptions *options,
                  TdTapeImport *what, char *error, size_t n)
 {
-  TapePickle *p = read_pickle (path, options, error, n);
+  int fd = open (path, O_RDONLY | O_CLOEXEC);
   bool done;
 
-  if (p == NULL)
-    return false;
-  done = make_tape (path, tape, options, 0, convert_snapshot, &p, what, error, n);
-  td__tape_pickle_free (p);
+  if (fd < 0)
+    return snprintf (error, n, "%s: %s", path, strerror (errno)), false;
+  done = make_tape (path, tape, options, 0, convert_snapshot, &fd, what, error, n);
+  close (fd);
   return done;
 }
 

@@ -32,6 +32,13 @@ typedef struct
   uint8_t device;
 } StartBlock;
 
+/* An entry that says that memory ran out, and its event. */
+typedef struct
+{
+  TapeEntry entry;
+  uint32_t event;
+} Oom;
+
 typedef struct
 {
   TapeSnapshot *s;
@@ -50,6 +57,8 @@ typedef struct
   int64_t *dims;
   TdTapeDevice devices[UINT8_MAX + 1];
   uint32_t n_devices, n_ooms;
+  Oom *ooms;
+  uint64_t n_noted, room_noted; /* of them */
   TdTapeIteration it;
 } Build;
 
@@ -350,43 +359,87 @@ key_of (Build *b, const TapeEntry *e)
   return td_tape_event_key (e->kind + 1u, e->device, hash, (*count)++, TD_TAPE_PHASE_FORWARD);
 }
 
+static bool
+note_oom (Build *b, const TapeEntry *e)
+{
+  if (!td__tape_reserve (&b->ooms, &b->room_noted, b->n_noted + 1, sizeof *b->ooms))
+    return false;
+  b->ooms[b->n_noted++] = (Oom){ *e, b->it.n_events };
+  return true;
+}
+
+/* The newest comes first then: an array gives memory back at its end. */
 static void
+turn_round (TapeSnapshot *s)
+{
+  for (uint64_t i = 0; i < s->n_entries / 2; i++)
+    {
+      const TapeEntry e = s->entries[i];
+
+      s->entries[i] = s->entries[s->n_entries - 1 - i];
+      s->entries[s->n_entries - 1 - i] = e;
+    }
+}
+
+/* Take the oldest entry.  There are many, and their events take more room than they did. */
+static TapeEntry
+pop_entry (TapeSnapshot *s)
+{
+  const TapeEntry e = s->entries[--s->n_entries];
+  TapeEntry *smaller;
+
+  if (s->n_entries % 65536 != 0 || s->n_entries == 0)
+    return e;
+  smaller = realloc (s->entries, s->n_entries * sizeof *smaller);
+  if (smaller != NULL)
+    {
+      s->entries = smaller;
+      s->room_entries = s->n_entries;
+    }
+  return e;
+}
+
+static bool
 add_events (Build *b)
 {
-  const TapeSnapshot *s = b->s;
+  TapeSnapshot *s = b->s;
+  const uint64_t n = s->n_entries, first_us = n > 0 ? s->entries[0].time_us : 0;
   uint64_t before = 0;
 
-  for (uint64_t i = 0; i < s->n_entries; i++)
+  turn_round (s);
+  for (uint64_t i = 0; i < n; i++)
     {
-      const TapeEntry *e = &s->entries[i];
+      const TapeEntry e = pop_entry (s);
       TdTapeEvent *event = &b->events[i];
 
-      *event = (TdTapeEvent){ .key = key_of (b, e),
-                              .opdef = s->opdefs[e->kind],
-                              .site = e->place.site,
-                              .path = e->place.path,
-                              .attrs = e->attrs,
+      *event = (TdTapeEvent){ .key = key_of (b, &e),
+                              .opdef = s->opdefs[e.kind],
+                              .site = e.place.site,
+                              .path = e.place.path,
+                              .attrs = e.attrs,
                               .twin = -1,
                               .span = TD_TAPE_NONE,
                               .first_in = b->it.n_ins,
                               .first_out = b->it.n_outs };
       if (s->timed)
         {
-          const uint64_t us = e->time_us - s->entries[0].time_us;
+          const uint64_t us = e.time_us - first_us;
 
-          before
-              = e->time_us > s->entries[0].time_us && us * 1000 > before ? us * 1000 : before;
+          before = e.time_us > first_us && us * 1000 > before ? us * 1000 : before;
           b->start_ns[i] = before;
         }
-      if (e->kind == TAPE_ENTRY_ALLOC)
-        add_alloc (b, event, e);
-      else if (e->kind == TAPE_ENTRY_FREE || e->kind == TAPE_ENTRY_FREE_REQUESTED)
-        add_free (b, event, e);
-      else if (e->kind == TAPE_ENTRY_OOM)
+      if (e.kind == TAPE_ENTRY_ALLOC)
+        add_alloc (b, event, &e);
+      else if (e.kind == TAPE_ENTRY_FREE || e.kind == TAPE_ENTRY_FREE_REQUESTED)
+        add_free (b, event, &e);
+      else if (e.kind == TAPE_ENTRY_OOM)
         event->flags = TD_TAPE_EVENT_FAILED;
+      if (e.kind == TAPE_ENTRY_OOM && !note_oom (b, &e))
+        return false;
       b->it.n_events++;
     }
   b->it.duration_ns = before;
+  return true;
 }
 
 /* -------------------------------------------------------------------------------- sums */
@@ -483,9 +536,10 @@ group_alive (const Build *b, uint32_t n_memory, unsigned device, TdTapeOomHolder
 }
 
 static void
-add_oom (Build *b, uint32_t event, uint32_t n_memory, uint64_t live_bytes)
+add_oom (Build *b, const Oom *noted, uint32_t n_memory, uint64_t live_bytes)
 {
-  const TapeEntry *e = &b->s->entries[event];
+  const TapeEntry *e = &noted->entry;
+  const uint32_t event = noted->event;
   TdTapeOomHolder *groups = NULL;
   TdTapeOom oom = { .time_ns = b->start_ns[event],
                     .asked_bytes = e->bytes,
@@ -519,6 +573,7 @@ static void
 sum_up (Build *b)
 {
   uint64_t now = 0, of_device[UINT8_MAX + 1] = { 0 };
+  uint64_t k = 0;
   uint32_t m = 0;
 
   for (uint32_t i = 0; i < b->it.n_blocks; i++)
@@ -539,8 +594,11 @@ sum_up (Build *b)
           if (now > b->it.peak_bytes)
             b->it.peak_bytes = now;
         }
-      if (b->s->entries[e].kind == TAPE_ENTRY_OOM)
-        add_oom (b, e, m, of_device[b->s->entries[e].device]);
+      if (k < b->n_noted && b->ooms[k].event == e)
+        {
+          add_oom (b, &b->ooms[k], m, of_device[b->ooms[k].entry.device]);
+          k++;
+        }
     }
   b->it.end_bytes = now;
 }
@@ -627,7 +685,8 @@ build (Build *b)
   if (!td__tape_addresses_init (&b->live, b->s->n_entries + b->s->n_blocks) || !take_room (b))
     return false;
   add_starts (b);
-  add_events (b);
+  if (!add_events (b))
+    return false;
   take_end_bytes (b);
   sum_up (b);
   list_devices (b);
@@ -639,13 +698,13 @@ bool
 td__tape_snapshot_write (TapeSnapshot *s, TdTapeImport *what, char *error, size_t n)
 {
   Build b = { .s = s, .what = what };
-  const uint64_t n_entries = s->n_entries;
+  const uint64_t n_entries = s->n_entries + s->n_joined;
   const bool built = build (&b);
   const char *wrong = td_tape_writer_error (s->w);
 
   what->n_devices = b.n_devices;
   what->n_entries = n_entries;
-  what->n_events = s->n_entries;
+  what->n_events = b.it.n_events;
   what->n_dropped = s->n_dropped;
   what->n_blocks = s->n_blocks;
   what->n_start = b.n_starts;
@@ -667,5 +726,6 @@ td__tape_snapshot_write (TapeSnapshot *s, TdTapeImport *what, char *error, size_
   free (b.blocks);
   free (b.externals);
   free (b.counts);
+  free (b.ooms);
   return built && wrong == NULL;
 }

@@ -1,7 +1,7 @@
 /* Snapshots of PyTorch's memory: from values of a pickle to entries and blocks.  Where what is
  * needed is missing the import ends with a line that says where; what is not known is passed
  * by. SPDX-License-Identifier: MIT */
-#include "tape-import.h"
+#include "tape-import-take.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -12,70 +12,38 @@
 #define MAX_DEVICES 254                 /* 0 is the host */
 #define MAX_ENTRIES ((uint64_t)1 << 24) /* newer ones, of longer traces */
 #define MAX_ADDRESS ((uint64_t)1 << 56)
-#define MAX_FRAMES 4096   /* of one stack that are looked at */
-#define MAX_METADATA 1024 /* bytes of a text that the program gave */
+#define TRACE_SLACK ((uint64_t)1 << 20) /* entries that go at once when there are more */
+#define MAX_METADATA 1024               /* bytes of a text that the program gave */
 #define SEGMENTS_A_TEXT 256
 
-typedef enum
-{
-  KEY_SEGMENTS,
-  KEY_TRACES,
-  KEY_SETTINGS,
-  KEY_CONF,
-  KEY_DEVICE,
-  KEY_ADDRESS,
-  KEY_TOTAL,
-  KEY_STREAM,
-  KEY_POOL,
-  KEY_BLOCKS,
-  KEY_SIZE,
-  KEY_REQUESTED,
-  KEY_STATE,
-  KEY_FRAMES,
-  KEY_HISTORY,
-  KEY_REAL_SIZE,
-  KEY_ACTION,
-  KEY_ADDR,
-  KEY_DEVICE_FREE,
-  KEY_TIME,
-  KEY_FILE,
-  KEY_LINE,
-  KEY_NAME,
-  KEY_METADATA,
-  KEY_ANNOTATIONS,
-  KEY_STAGE,
-  KEY_TYPE,
-  N_KEYS
-} Key;
-
-static const char *const key_texts[N_KEYS] = {
-  [KEY_SEGMENTS] = "segments",
-  [KEY_TRACES] = "device_traces",
-  [KEY_SETTINGS] = "allocator_settings",
-  [KEY_CONF] = "PYTORCH_CUDA_ALLOC_CONF",
-  [KEY_DEVICE] = "device",
-  [KEY_ADDRESS] = "address",
-  [KEY_TOTAL] = "total_size",
-  [KEY_STREAM] = "stream",
-  [KEY_POOL] = "segment_pool_id",
-  [KEY_BLOCKS] = "blocks",
-  [KEY_SIZE] = "size",
-  [KEY_REQUESTED] = "requested_size",
-  [KEY_STATE] = "state",
-  [KEY_FRAMES] = "frames",
-  [KEY_HISTORY] = "history",
-  [KEY_REAL_SIZE] = "real_size",
-  [KEY_ACTION] = "action",
-  [KEY_ADDR] = "addr",
-  [KEY_DEVICE_FREE] = "device_free",
-  [KEY_TIME] = "time_us",
-  [KEY_FILE] = "filename",
-  [KEY_LINE] = "line",
-  [KEY_NAME] = "name",
-  [KEY_METADATA] = "user_metadata",
-  [KEY_ANNOTATIONS] = "external_annotations",
-  [KEY_STAGE] = "stage",
-  [KEY_TYPE] = "segment_type",
+static const char *const key_texts[TAPE_N_KEYS] = {
+  [TAPE_KEY_SEGMENTS] = "segments",
+  [TAPE_KEY_TRACES] = "device_traces",
+  [TAPE_KEY_SETTINGS] = "allocator_settings",
+  [TAPE_KEY_CONF] = "PYTORCH_CUDA_ALLOC_CONF",
+  [TAPE_KEY_DEVICE] = "device",
+  [TAPE_KEY_ADDRESS] = "address",
+  [TAPE_KEY_TOTAL] = "total_size",
+  [TAPE_KEY_STREAM] = "stream",
+  [TAPE_KEY_POOL] = "segment_pool_id",
+  [TAPE_KEY_BLOCKS] = "blocks",
+  [TAPE_KEY_SIZE] = "size",
+  [TAPE_KEY_REQUESTED] = "requested_size",
+  [TAPE_KEY_STATE] = "state",
+  [TAPE_KEY_FRAMES] = "frames",
+  [TAPE_KEY_HISTORY] = "history",
+  [TAPE_KEY_REAL_SIZE] = "real_size",
+  [TAPE_KEY_ACTION] = "action",
+  [TAPE_KEY_ADDR] = "addr",
+  [TAPE_KEY_DEVICE_FREE] = "device_free",
+  [TAPE_KEY_TIME] = "time_us",
+  [TAPE_KEY_FILE] = "filename",
+  [TAPE_KEY_LINE] = "line",
+  [TAPE_KEY_NAME] = "name",
+  [TAPE_KEY_METADATA] = "user_metadata",
+  [TAPE_KEY_ANNOTATIONS] = "external_annotations",
+  [TAPE_KEY_STAGE] = "stage",
+  [TAPE_KEY_TYPE] = "segment_type",
 };
 
 static const struct
@@ -95,32 +63,10 @@ static const struct
   { "oom", TAPE_ENTRY_OOM },
 };
 
-enum
-{
-  N_ACTIONS = sizeof actions / sizeof *actions
-};
+static_assert (sizeof actions / sizeof *actions == TAPE_N_ACTIONS, "a text for each action");
 
-typedef struct
-{
-  TapeSnapshot *s;
-  const TapePickle *p;
-  TapeValue keys[N_KEYS], actions[N_ACTIONS];
-  TapeMap stacks; /* hash of a list of frames -> its place's index + 1 */
-  TapePlace *places;
-  TapeValue *lists; /* whose places they are */
-  uint64_t n_places, room_places, room_lists;
-  bool in_trace;
-  int64_t outer,
-      inner; /* what is looked at: segment and block, or device and entry; -1: none */
-  uint64_t n_looked;
-  char *error;
-  size_t n_error;
-} Import;
-
-static bool fail (Import *m, const char *format, ...) __attribute__ ((format (printf, 2, 3)));
-
-static bool
-fail (Import *m, const char *format, ...)
+bool
+td__tape_take_fail (TapeSnapshotTake *m, const char *format, ...)
 {
   char what[128], inner[64] = "";
   va_list args;
@@ -138,9 +84,10 @@ fail (Import *m, const char *format, ...)
 
 /* Parts that are shared could be looked at more often than the file is long. */
 static bool
-look (Import *m)
+look (TapeSnapshotTake *m)
 {
-  return m->n_looked++ <= m->p->n_words || fail (m, "more than the file has room for");
+  return m->n_looked++ <= m->p->n_read
+         || td__tape_take_fail (m, "more than the file has room for");
 }
 
 bool
@@ -162,194 +109,32 @@ td__tape_reserve (void *array, uint64_t *room, uint64_t n, size_t size)
   return true;
 }
 
-static TapeValue
-member (const Import *m, TapeValue dict, Key key)
+TapeValue
+td__tape_take_member (const TapeSnapshotTake *m, TapeValue dict, TapeKey key)
 {
   return td__tape_member (m->p, dict, m->keys[key]);
 }
 
-static bool
-get_number (const Import *m, TapeValue dict, Key key, uint64_t *out)
+bool
+td__tape_take_number (const TapeSnapshotTake *m, TapeValue dict, TapeKey key, uint64_t *out)
 {
-  return td__tape_value_unsigned (m->p, member (m, dict, key), out);
+  return td__tape_value_unsigned (m->p, td__tape_take_member (m, dict, key), out);
 }
 
 /* An address, or a number of bytes. */
 static bool
-need_number (Import *m, TapeValue dict, Key key, uint64_t *out)
+need_number (TapeSnapshotTake *m, TapeValue dict, TapeKey key, uint64_t *out)
 {
   *out = 0;
-  return (get_number (m, dict, key, out) && *out < MAX_ADDRESS)
-         || fail (m, "no %s, or none that can be", key_texts[key]);
-}
-
-/* ----------------------------------------------------------------------------- frames */
-
-/* Libraries are where a program's own lines are not. */
-static bool
-is_own_file (const char *file)
-{
-  static const char *const libraries[]
-      = { "/site-packages/", "/dist-packages/", "/lib/python", "<frozen" };
-  const size_t n = strlen (file);
-
-  for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
-    if (strstr (file, libraries[i]) != NULL)
-      return false;
-  return n > 3 && strcmp (file + n - 3, ".py") == 0;
-}
-
-/* How well a frame tells where: the program's Python, any Python, anything with a file. */
-int
-td__tape_rank_of_file (const char *file)
-{
-  const size_t n = strlen (file);
-
-  if (n == 0 || strcmp (file, "??") == 0)
-    return 0;
-  if (is_own_file (file))
-    return 3;
-  return n > 3 && strcmp (file + n - 3, ".py") == 0 ? 2 : 1;
-}
-
-/* Texts of a tape are shown: bytes that are no UTF-8 become question marks. */
-static const char *
-clean (const char *text, char *out, size_t size)
-{
-  size_t n = 0;
-
-  while (*text != '\0' && n + 5 < size)
-    {
-      const uint8_t c = (uint8_t)*text;
-      const int more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : 3;
-      bool good = c < 0x80 || (c >= 0xc2 && c < 0xf5);
-
-      for (int i = 1; good && i <= more; i++)
-        good = ((uint8_t)text[i] & 0xc0) == 0x80;
-      if (good
-          && ((c == 0xe0 && (uint8_t)text[1] < 0xa0) || (c == 0xed && (uint8_t)text[1] > 0x9f)
-              || (c == 0xf0 && (uint8_t)text[1] < 0x90)
-              || (c == 0xf4 && (uint8_t)text[1] > 0x8f)))
-        good = false;
-      if (!good || c < 0x20 || c == 0x7f)
-        {
-          out[n++] = '?';
-          text++;
-          continue;
-        }
-      memcpy (out + n, text, (size_t)more + 1);
-      n += (size_t)more + 1;
-      text += more + 1;
-    }
-  out[n] = '\0';
-  return out;
-}
-
-static bool
-make_site (Import *m, TapeValue frame, uint32_t *site)
-{
-  char file[1024], name[512];
-  uint64_t line = 0;
-
-  clean (td__tape_value_text (m->p, member (m, frame, KEY_FILE), NULL), file, sizeof file);
-  clean (td__tape_value_text (m->p, member (m, frame, KEY_NAME), NULL), name, sizeof name);
-  if (!get_number (m, frame, KEY_LINE, &line) || line > INT32_MAX)
-    line = 0;
-  *site = td_tape_writer_site (m->s->w, file, (uint32_t)line, name);
-  if (!td__tape_reserve (&m->s->site_hash, &m->s->room_sites, *site + 1ull, sizeof (uint64_t)))
-    return false;
-  m->s->site_hash[*site] = td_tape_hash (td_tape_hash_bytes (line, file, strlen (file)),
-                                         td_tape_hash_bytes (0, name, strlen (name)));
-  return true;
-}
-
-/* Tapedeck's own snapshots end their stacks with frames that are none: link and category. */
-static void
-take_mark (Import *m, TapeValue frame, TapePlace *place)
-{
-  const char *file = td__tape_value_text (m->p, member (m, frame, KEY_FILE), NULL);
-  const char *name = td__tape_value_text (m->p, member (m, frame, KEY_NAME), NULL);
-  char path[1024];
-
-  if (strcmp (file, "link") == 0)
-    place->path = td_tape_writer_path (m->s->w, clean (name, path, sizeof path), "");
-  if (strcmp (file, "category") == 0)
-    for (unsigned c = 0; c < TD_TAPE_N_CATEGORIES; c++)
-      if (strcmp (name, td_tape_category_name (c)) == 0)
-        place->category = c;
-}
-
-static bool
-place_of (Import *m, TapeValue frames, TapePlace *place)
-{
-  TapeValue best = 0;
-  unsigned n = 0;
-  int rank = 0;
-
-  *place = (TapePlace){ .category = TD_TAPE_CATEGORY_OTHER };
-  for (TapeItems i = td__tape_items (m->p, frames);
-       n++ < MAX_FRAMES && td__tape_next (m->p, &i);)
-    {
-      const char *file = td__tape_value_text (m->p, member (m, i.value, KEY_FILE), NULL);
-      uint64_t line = 1;
-
-      get_number (m, i.value, KEY_LINE, &line);
-      if (line == 0 && (strcmp (file, "link") == 0 || strcmp (file, "category") == 0))
-        take_mark (m, i.value, place);
-      else if (td__tape_rank_of_file (file) > rank)
-        {
-          best = i.value;
-          rank = td__tape_rank_of_file (file);
-        }
-    }
-  return best == 0 || make_site (m, best, &place->site);
-}
-
-typedef struct
-{
-  const Import *m;
-  TapeValue list;
-} WantedStack;
-
-static bool
-same_stack (const void *user, uint32_t value)
-{
-  const WantedStack *wanted = user;
-
-  return wanted->m->lists[value - 1] == wanted->list;
-}
-
-/* Most stacks are shared: one list for many blocks. */
-static bool
-take_frames (Import *m, TapeValue dict, TapePlace *place)
-{
-  const TapeValue list = member (m, dict, KEY_FRAMES);
-  const uint64_t hash = td_tape_hash (0, list);
-  uint32_t known;
-
-  *place = (TapePlace){ .category = TD_TAPE_CATEGORY_OTHER };
-  if (td__tape_value_length (m->p, list) == 0)
-    return true;
-  known = td__tape_map_find (&m->stacks, hash, same_stack, &(WantedStack){ m, list });
-  if (known == 0)
-    {
-      if (!td__tape_reserve (&m->places, &m->room_places, m->n_places + 1, sizeof *m->places)
-          || !td__tape_reserve (&m->lists, &m->room_lists, m->n_places + 1, sizeof *m->lists)
-          || !place_of (m, list, &m->places[m->n_places])
-          || !td__tape_map_add (&m->stacks, hash, (uint32_t)m->n_places + 1))
-        return fail (m, "no memory");
-      m->lists[m->n_places++] = list;
-      known = (uint32_t)m->n_places;
-    }
-  *place = m->places[known - 1];
-  return true;
+  return (td__tape_take_number (m, dict, key, out) && *out < MAX_ADDRESS)
+         || td__tape_take_fail (m, "no %s, or none that can be", key_texts[key]);
 }
 
 /* --------------------------------------------------------------------------- segments */
 
 /* The pool of a device, of those that a tape tells apart. */
 static TdTapePool *
-pool_of (Import *m, uint32_t device, TapeValue id)
+pool_of (TapeSnapshotTake *m, uint32_t device, TapeValue id)
 {
   TapeSnapshot *s = m->s;
   unsigned kind = TD_TAPE_POOL_DEFAULT;
@@ -369,32 +154,33 @@ pool_of (Import *m, uint32_t device, TapeValue id)
 
 /* Before frames and requested sizes were the block's own they were in its history. */
 static TapeValue
-newest_history (const Import *m, TapeValue block)
+newest_history (const TapeSnapshotTake *m, TapeValue block)
 {
-  TapeItems i = td__tape_items (m->p, member (m, block, KEY_HISTORY));
+  TapeItems i = td__tape_items (m->p, td__tape_take_member (m, block, TAPE_KEY_HISTORY));
 
   return td__tape_next (m->p, &i) ? i.value : 0;
 }
 
 static bool
-take_block (Import *m, TapeValue dict, uint32_t device, uint64_t *at, TdTapePool *in)
+take_block (TapeSnapshotTake *m, TapeValue dict, uint32_t device, uint64_t *at, TdTapePool *in)
 {
   TapeSnapshot *s = m->s;
-  const char *state = td__tape_value_text (m->p, member (m, dict, KEY_STATE), NULL);
+  const char *state
+      = td__tape_value_text (m->p, td__tape_take_member (m, dict, TAPE_KEY_STATE), NULL);
   const TapeValue history = newest_history (m, dict);
   const bool pending = strcmp (state, "active_pending_free") == 0
                        || strcmp (state, "active_awaiting_free") == 0;
   TapeEndBlock b = { .device = (uint8_t)device };
   uint64_t given;
 
-  if (!need_number (m, dict, KEY_SIZE, &b.bytes))
+  if (!need_number (m, dict, TAPE_KEY_SIZE, &b.bytes))
     return false;
-  if (get_number (m, dict, KEY_ADDRESS, &given) && given < MAX_ADDRESS)
+  if (td__tape_take_number (m, dict, TAPE_KEY_ADDRESS, &given) && given < MAX_ADDRESS)
     *at = given;
   b.at = *at;
   *at += b.bytes;
   if (*at >= MAX_ADDRESS)
-    return fail (m, "its end is no address");
+    return td__tape_take_fail (m, "its end is no address");
   if (!pending && strcmp (state, "active_allocated") != 0)
     {
       if (b.bytes > in->largest_free_bytes)
@@ -403,23 +189,24 @@ take_block (Import *m, TapeValue dict, uint32_t device, uint64_t *at, TdTapePool
       return true;
     }
   *(pending ? &in->pending_bytes : &in->live_bytes) += b.bytes;
-  if (!get_number (m, dict, KEY_REQUESTED, &b.requested)
-      && !get_number (m, history, KEY_REAL_SIZE, &b.requested))
+  if (!td__tape_take_number (m, dict, TAPE_KEY_REQUESTED, &b.requested)
+      && !td__tape_take_number (m, history, TAPE_KEY_REAL_SIZE, &b.requested))
     b.requested = b.bytes;
   if (b.requested > b.bytes)
     b.requested = b.bytes;
-  if (!take_frames (m, member (m, dict, KEY_FRAMES) != 0 ? dict : history, &b.place))
+  if (!td__tape_take_frames (
+          m, td__tape_take_member (m, dict, TAPE_KEY_FRAMES) != 0 ? dict : history, &b.place))
     return false;
   if (b.bytes == 0)
     return true;
   if (!td__tape_reserve (&s->blocks, &s->room_blocks, s->n_blocks + 1, sizeof *s->blocks))
-    return fail (m, "no memory");
+    return td__tape_take_fail (m, "no memory");
   s->blocks[s->n_blocks++] = b;
   return true;
 }
 
 static bool
-take_segment (Import *m, TapeValue dict, uint64_t k)
+take_segment (TapeSnapshotTake *m, TapeValue dict, uint64_t k)
 {
   uint64_t device = 0, at, total, n = 0;
   TdTapePool inside = { 0 }, *pool;
@@ -427,26 +214,27 @@ take_segment (Import *m, TapeValue dict, uint64_t k)
   m->outer = (int64_t)k;
   m->inner = -1;
   if (td__tape_value_kind (dict) != TAPE_VALUE_DICT)
-    return fail (m, "a dictionary expected");
-  if (!need_number (m, dict, KEY_ADDRESS, &at) || !need_number (m, dict, KEY_TOTAL, &total))
+    return td__tape_take_fail (m, "a dictionary expected");
+  if (!need_number (m, dict, TAPE_KEY_ADDRESS, &at)
+      || !need_number (m, dict, TAPE_KEY_TOTAL, &total))
     return false;
-  if (member (m, dict, KEY_DEVICE) != 0
-      && (!get_number (m, dict, KEY_DEVICE, &device) || device >= MAX_DEVICES))
-    return fail (m, "no device that can be");
+  if (td__tape_take_member (m, dict, TAPE_KEY_DEVICE) != 0
+      && (!td__tape_take_number (m, dict, TAPE_KEY_DEVICE, &device) || device >= MAX_DEVICES))
+    return td__tape_take_fail (m, "no device that can be");
   m->s->used[device + 1] = true;
-  for (TapeItems i = td__tape_items (m->p, member (m, dict, KEY_BLOCKS));
+  for (TapeItems i = td__tape_items (m->p, td__tape_take_member (m, dict, TAPE_KEY_BLOCKS));
        td__tape_next (m->p, &i); n++)
     {
       m->inner = (int64_t)n;
       if (m->s->n_blocks >= MAX_ENTRIES)
-        return fail (m, "more than %" PRIu64 " blocks", MAX_ENTRIES);
+        return td__tape_take_fail (m, "more than %" PRIu64 " blocks", MAX_ENTRIES);
       if (!look (m) || !take_block (m, i.value, (uint32_t)device + 1, &at, &inside))
         return false;
     }
   m->inner = -1;
-  pool = pool_of (m, (uint32_t)device + 1, member (m, dict, KEY_POOL));
+  pool = pool_of (m, (uint32_t)device + 1, td__tape_take_member (m, dict, TAPE_KEY_POOL));
   if (pool == NULL)
-    return fail (m, "no memory");
+    return td__tape_take_fail (m, "no memory");
   pool->reserved_bytes += total;
   pool->live_bytes += inside.live_bytes;
   pool->pending_bytes += inside.pending_bytes;
@@ -460,9 +248,9 @@ take_segment (Import *m, TapeValue dict, uint64_t k)
 /* ----------------------------------------------------------------------------- traces */
 
 static TapeEntryKind
-kind_of (const Import *m, TapeValue action)
+kind_of (const TapeSnapshotTake *m, TapeValue action)
 {
-  for (int i = 0; i < N_ACTIONS; i++)
+  for (int i = 0; i < TAPE_N_ACTIONS; i++)
     if (action != 0 && m->actions[i] == action)
       return actions[i].kind;
   return TAPE_ENTRY_OTHER;
@@ -471,108 +259,177 @@ kind_of (const Import *m, TapeValue action)
 /* The default stream goes without saying.  What the program has said comes last: it may be any
  * text. */
 static uint32_t
-attrs_text (Import *m, TapeValue dict)
+attrs_text (TapeSnapshotTake *m, TapeValue dict)
 {
-  const char *said = td__tape_value_text (m->p, member (m, dict, KEY_METADATA), NULL);
+  const char *said
+      = td__tape_value_text (m->p, td__tape_take_member (m, dict, TAPE_KEY_METADATA), NULL);
   char text[40 + MAX_METADATA], cleaned[MAX_METADATA];
   uint64_t stream;
   int n = 0;
 
-  if (get_number (m, dict, KEY_STREAM, &stream) && stream != 0)
+  if (td__tape_take_number (m, dict, TAPE_KEY_STREAM, &stream) && stream != 0)
     n = snprintf (text, sizeof text, stream < 4096 ? "stream=%" PRIu64 : "stream=0x%" PRIx64,
                   stream);
   if (*said != '\0')
     n += snprintf (text + n, sizeof text - (size_t)n, "%s" TD_TAPE_IMPORT_METADATA "%s",
-                   n > 0 ? " " : "", clean (said, cleaned, sizeof cleaned));
+                   n > 0 ? " " : "", td__tape_clean (said, cleaned, sizeof cleaned));
   return n > 0 ? td_tape_writer_string (m->s->w, text) : 0;
 }
 
+/* A free that was requested and completes at once is one. */
 static bool
-take_entry (Import *m, TapeValue dict, uint32_t device)
+join_free (TapeSnapshot *s, const TapeEntry *e)
+{
+  TapeEntry *before = s->n_entries > 0 ? &s->entries[s->n_entries - 1] : NULL;
+
+  if (before == NULL || e->kind != TAPE_ENTRY_FREE || before->at != e->at
+      || before->kind != TAPE_ENTRY_FREE_REQUESTED || before->device != e->device)
+    return false;
+  *before = *e;
+  before->is_joined = true;
+  s->n_joined++;
+  return true;
+}
+
+/* Let the first `n` entries from `from` on go. */
+static void
+drop (TapeSnapshot *s, uint64_t from, uint64_t n)
+{
+  for (uint64_t i = from; i < from + n; i++)
+    {
+      s->n_dropped += 1 + s->entries[i].is_joined;
+      s->n_joined -= s->entries[i].is_joined;
+    }
+  memmove (&s->entries[from], &s->entries[from + n],
+           (s->n_entries - from - n) * sizeof *s->entries);
+  s->n_entries -= n;
+}
+
+static uint64_t
+begin_of_device (const TapeSnapshot *s, uint64_t end)
+{
+  uint64_t from = end;
+
+  while (from > 0 && s->entries[from - 1].device == s->entries[end - 1].device)
+    from--;
+  return from;
+}
+
+static bool
+take_entry (TapeSnapshotTake *m, TapeValue dict, uint32_t device)
 {
   TapeSnapshot *s = m->s;
-  const TapeEntryKind kind = kind_of (m, member (m, dict, KEY_ACTION));
+  const TapeEntryKind kind = kind_of (m, td__tape_take_member (m, dict, TAPE_KEY_ACTION));
   TapeEntry e = { .device = (uint8_t)device, .kind = (uint8_t)kind };
 
   if (td__tape_value_kind (dict) != TAPE_VALUE_DICT)
-    return fail (m, "a dictionary expected");
+    return td__tape_take_fail (m, "a dictionary expected");
   if (kind == TAPE_ENTRY_OOM || kind >= TAPE_ENTRY_SNAPSHOT)
     {
-      get_number (m, dict, KEY_DEVICE_FREE, &e.at);
-      get_number (m, dict, KEY_SIZE, &e.bytes);
+      td__tape_take_number (m, dict, TAPE_KEY_DEVICE_FREE, &e.at);
+      td__tape_take_number (m, dict, TAPE_KEY_SIZE, &e.bytes);
     }
-  else if (!need_number (m, dict, KEY_ADDR, &e.at)
-           || !need_number (m, dict, KEY_SIZE, &e.bytes))
+  else if (!need_number (m, dict, TAPE_KEY_ADDR, &e.at)
+           || !need_number (m, dict, TAPE_KEY_SIZE, &e.bytes))
     return false;
-  if (!get_number (m, dict, KEY_TIME, &e.time_us) || e.time_us > INT64_MAX / 1000)
+  if (!td__tape_take_number (m, dict, TAPE_KEY_TIME, &e.time_us)
+      || e.time_us > INT64_MAX / 1000)
     s->timed = false;
-  if (!take_frames (m, dict, &e.place))
+  if (!td__tape_take_frames (m, dict, &e.place))
     return false;
   e.attrs = attrs_text (m, dict);
+  if (join_free (s, &e))
+    return true;
   if (!td__tape_reserve (&s->entries, &s->room_entries, s->n_entries + 1, sizeof *s->entries))
-    return fail (m, "no memory");
+    return td__tape_take_fail (m, "no memory");
   s->entries[s->n_entries++] = e;
   return true;
 }
 
-/* Devices of the traces have as many entries each as the oldest of one may have to go for. */
+/* Entries come device by device.  A trace that never ends takes no more memory than one of
+ * MAX_ENTRIES. */
 static bool
-take_trace (Import *m, TapeValue list, uint32_t device, uint64_t most)
+take_next (TapeSnapshotTake *m, TapeValue dict, uint32_t device)
 {
-  const uint64_t n = td__tape_value_length (m->p, list), skip = n > most ? n - most : 0;
-  uint64_t k = 0;
+  TapeSnapshot *s = m->s;
 
-  m->outer = device - 1;
-  for (TapeItems i = td__tape_items (m->p, list); td__tape_next (m->p, &i); k++)
+  const int64_t newest = s->n_entries > 0 ? s->entries[s->n_entries - 1].device - 1 : -1;
+
+  m->in_trace = true;
+  m->outer = device;
+  m->inner = -1;
+  if (newest > (int64_t)device)
+    return td__tape_take_fail (m, "it comes after those of other devices");
+  if (newest != (int64_t)device)
+    m->n_of_device = m->n_in_device = 0;
+  m->inner = (int64_t)m->n_of_device++;
+  if (device >= MAX_DEVICES)
+    return td__tape_take_fail (m, "more than %d devices", MAX_DEVICES);
+  m->s->used[device + 1] = true;
+  if (m->n_in_device++ == MAX_ENTRIES + TRACE_SLACK)
     {
-      if (k < skip)
-        continue;
-      m->inner = (int64_t)k;
-      if (!look (m) || !take_entry (m, i.value, device))
-        return false;
+      const uint64_t from = begin_of_device (s, s->n_entries);
+
+      m->n_in_device = MAX_ENTRIES;
+      if (s->n_entries - from > MAX_ENTRIES)
+        drop (s, from, s->n_entries - from - MAX_ENTRIES);
     }
-  m->s->n_dropped += skip;
-  m->s->used[device] |= n > 0;
+  return take_entry (m, dict, device + 1);
+}
+
+/* What could not be taken while it was read: a trace that is no list. */
+static bool
+take_rest (TapeSnapshotTake *m, TapeValue traces)
+{
+  uint32_t device = 0;
+
+  for (TapeItems i = td__tape_items (m->p, traces); td__tape_next (m->p, &i); device++)
+    for (TapeItems k = td__tape_items (m->p, i.value); td__tape_next (m->p, &k);)
+      if (!look (m) || !take_next (m, k.value, device))
+        return false;
   return true;
 }
 
-static bool
-take_traces (Import *m, TapeValue traces)
+/* Devices of the traces have as many entries each as the oldest of one may have to go for. */
+static void
+drop_oldest (TapeSnapshot *s)
 {
-  uint32_t device = 1, n = 0;
+  uint64_t n = 0;
 
-  for (TapeItems i = td__tape_items (m->p, traces); td__tape_next (m->p, &i);)
-    n += td__tape_value_length (m->p, i.value) > 0;
-  m->in_trace = true;
-  m->outer = MAX_DEVICES;
-  m->inner = -1;
-  if (td__tape_value_length (m->p, traces) > MAX_DEVICES)
-    return fail (m, "more than %d devices", MAX_DEVICES);
-  for (TapeItems i = td__tape_items (m->p, traces); td__tape_next (m->p, &i); device++)
-    if (!take_trace (m, i.value, device, MAX_ENTRIES / (n > 0 ? n : 1)))
-      return false;
-  return true;
+  for (uint64_t end = s->n_entries; end > 0; end = begin_of_device (s, end))
+    n++;
+  for (uint64_t end = s->n_entries; end > 0;)
+    {
+      const uint64_t from = begin_of_device (s, end);
+
+      if (end - from > MAX_ENTRIES / n)
+        drop (s, from, end - from - MAX_ENTRIES / n);
+      end = from;
+    }
 }
 
 /* ------------------------------------------------------------------------ annotations */
 
 static bool
-take_annotation (Import *m, TapeValue dict, TapeEntry *e)
+take_annotation (TapeSnapshotTake *m, TapeValue dict, TapeEntry *e)
 {
-  const char *name = td__tape_value_text (m->p, member (m, dict, KEY_NAME), NULL);
-  const char *stage = td__tape_value_text (m->p, member (m, dict, KEY_STAGE), NULL);
+  const char *name
+      = td__tape_value_text (m->p, td__tape_take_member (m, dict, TAPE_KEY_NAME), NULL);
+  const char *stage
+      = td__tape_value_text (m->p, td__tape_take_member (m, dict, TAPE_KEY_STAGE), NULL);
   char text[2 * MAX_METADATA], cleaned[MAX_METADATA], cleaned_stage[64];
   uint64_t device = 0;
 
-  if (member (m, dict, KEY_DEVICE) != 0 && !get_number (m, dict, KEY_DEVICE, &device))
+  if (td__tape_take_member (m, dict, TAPE_KEY_DEVICE) != 0
+      && !td__tape_take_number (m, dict, TAPE_KEY_DEVICE, &device))
     return false;
-  if (device >= MAX_DEVICES || !get_number (m, dict, KEY_TIME, &e->time_us)
+  if (device >= MAX_DEVICES || !td__tape_take_number (m, dict, TAPE_KEY_TIME, &e->time_us)
       || e->time_us > INT64_MAX / 1000)
     return false;
   e->device = (uint8_t)(device + 1);
   snprintf (text, sizeof text, "device=%" PRIu64 " stage=%s name=%s", device,
-            clean (stage, cleaned_stage, sizeof cleaned_stage),
-            clean (name, cleaned, sizeof cleaned));
+            td__tape_clean (stage, cleaned_stage, sizeof cleaned_stage),
+            td__tape_clean (name, cleaned, sizeof cleaned));
   e->attrs = td_tape_writer_string (m->s->w, text);
   return true;
 }
@@ -590,14 +447,14 @@ by_time (const void *a, const void *b)
 /* Each comes before the first entry of its device that is not older.  Of a device without a
  * trace, and where the trace has no times, it has no place. */
 static bool
-put_annotations (Import *m, TapeEntry *found, uint64_t n)
+put_annotations (TapeSnapshotTake *m, TapeEntry *found, uint64_t n)
 {
   TapeSnapshot *s = m->s;
   TapeEntry *all = malloc ((s->n_entries + n + 1) * sizeof *all);
   uint64_t k = 0, n_all = 0;
 
   if (all == NULL)
-    return fail (m, "no memory");
+    return td__tape_take_fail (m, "no memory");
   if (n > 1)
     qsort (found, n, sizeof *found, by_time);
   for (uint64_t i = 0; i < s->n_entries; i++)
@@ -628,9 +485,9 @@ put_annotations (Import *m, TapeEntry *found, uint64_t n)
 }
 
 static bool
-take_annotations (Import *m)
+take_annotations (TapeSnapshotTake *m)
 {
-  const TapeValue list = member (m, m->p->root, KEY_ANNOTATIONS);
+  const TapeValue list = td__tape_take_member (m, m->p->root, TAPE_KEY_ANNOTATIONS);
   const uint64_t n = td__tape_value_length (m->p, list);
   TapeEntry *found = n > 0 && n <= MAX_ENTRIES ? malloc (n * sizeof *found) : NULL;
   uint64_t n_found = 0;
@@ -654,7 +511,7 @@ take_annotations (Import *m)
 
 /* Where segments are, with what is free at their ends: for who writes the snapshot again. */
 static void
-say_segments (Import *m, TapeValue segments)
+say_segments (TapeSnapshotTake *m, TapeValue segments)
 {
   static const char *const types[] = { "large", "small" };
   char text[SEGMENTS_A_TEXT * 80], key[48];
@@ -663,13 +520,14 @@ say_segments (Import *m, TapeValue segments)
 
   for (TapeItems i = td__tape_items (m->p, segments); td__tape_next (m->p, &i);)
     {
-      const char *type = td__tape_value_text (m->p, member (m, i.value, KEY_TYPE), NULL);
+      const char *type
+          = td__tape_value_text (m->p, td__tape_take_member (m, i.value, TAPE_KEY_TYPE), NULL);
       uint64_t device = 0, at = 0, total = 0, stream = 0;
 
-      get_number (m, i.value, KEY_DEVICE, &device);
-      get_number (m, i.value, KEY_ADDRESS, &at);
-      get_number (m, i.value, KEY_TOTAL, &total);
-      get_number (m, i.value, KEY_STREAM, &stream);
+      td__tape_take_number (m, i.value, TAPE_KEY_DEVICE, &device);
+      td__tape_take_number (m, i.value, TAPE_KEY_ADDRESS, &at);
+      td__tape_take_number (m, i.value, TAPE_KEY_TOTAL, &total);
+      td__tape_take_number (m, i.value, TAPE_KEY_STREAM, &stream);
       used += (size_t)snprintf (text + used, sizeof text - used,
                                 "%" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %s;", device,
                                 at, total, stream, types[strcmp (type, "small") == 0]);
@@ -686,23 +544,24 @@ say_segments (Import *m, TapeValue segments)
 }
 
 static void
-take_settings (Import *m)
+take_settings (TapeSnapshotTake *m)
 {
-  const TapeValue settings = member (m, m->p->root, KEY_SETTINGS);
-  const char *conf = td__tape_value_text (m->p, member (m, settings, KEY_CONF), NULL);
+  const TapeValue settings = td__tape_take_member (m, m->p->root, TAPE_KEY_SETTINGS);
+  const char *conf
+      = td__tape_value_text (m->p, td__tape_take_member (m, settings, TAPE_KEY_CONF), NULL);
   char text[1024];
 
   if (*conf != '\0')
-    td_tape_writer_info (m->s->w, "allocator", clean (conf, text, sizeof text));
+    td_tape_writer_info (m->s->w, "allocator", td__tape_clean (conf, text, sizeof text));
 }
 
 /* A snapshot is a dictionary; older ones are its segments. */
 static bool
-take_all (Import *m)
+take_all (TapeSnapshotTake *m)
 {
   const TapeValue root = m->p->root;
   const bool old = td__tape_value_kind (root) == TAPE_VALUE_LIST;
-  const TapeValue segments = old ? root : member (m, root, KEY_SEGMENTS);
+  const TapeValue segments = old ? root : td__tape_take_member (m, root, TAPE_KEY_SEGMENTS);
   uint64_t k = 0;
 
   if (td__tape_value_kind (segments) != TAPE_VALUE_LIST)
@@ -714,21 +573,53 @@ take_all (Import *m)
   m->inner = -1;
   say_segments (m, segments);
   take_settings (m);
-  return old || (take_traces (m, member (m, root, KEY_TRACES)) && take_annotations (m));
+  if (old)
+    return true;
+  if (!take_rest (m, td__tape_take_member (m, root, TAPE_KEY_TRACES)))
+    return false;
+  drop_oldest (m->s);
+  return take_annotations (m);
+}
+
+static bool
+begin (void *user, TapePickle *p)
+{
+  TapeSnapshotTake *m = user;
+  bool made = true;
+
+  m->p = p;
+  for (int k = 0; k < TAPE_N_KEYS; k++)
+    made &= (m->keys[k] = td__tape_value_make_text (p, key_texts[k], strlen (key_texts[k])))
+            != 0;
+  for (int i = 0; i < TAPE_N_ACTIONS; i++)
+    made &= (m->actions[i]
+             = td__tape_value_make_text (p, actions[i].text, strlen (actions[i].text)))
+            != 0;
+  return made;
+}
+
+static bool
+take (void *user, const TapePickle *p, uint32_t device, TapeValue dict, char *error, size_t n)
+{
+  return take_next (user, dict, device);
 }
 
 bool
-td__tape_snapshot_take (TapeSnapshot *s, const TapePickle *p, char *error, size_t n)
+td__tape_snapshot_read (TapeSnapshot *s, int fd, const TdTapeImportOptions *watch, char *error,
+                        size_t n)
 {
-  Import m = { .s = s, .p = p, .error = error, .n_error = n };
+  TapeSnapshotTake m = { .s = s, .outer = -1, .inner = -1, .error = error, .n_error = n };
+  TapePickle *p;
   bool whole;
 
   s->timed = true;
-  for (int k = 0; k < N_KEYS; k++)
-    m.keys[k] = td__tape_key (p, key_texts[k]);
-  for (int i = 0; i < N_ACTIONS; i++)
-    m.actions[i] = td__tape_key (p, actions[i].text);
-  whole = take_all (&m);
+  p = td__tape_pickle_read (fd, watch, &(TapeEntries){ begin, take, &m }, error, n);
+  m.in_trace = false;
+  whole = p != NULL;
+  if (whole && !td__tape_import_step (watch, TD_TAPE_IMPORT_ARRANGING, 0, 1))
+    whole = (snprintf (error, n, "cancelled"), false);
+  whole = whole && take_all (&m);
+  td__tape_pickle_free (p);
   td__tape_map_clear (&m.stacks);
   free (m.places);
   free (m.lists);

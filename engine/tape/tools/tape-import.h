@@ -36,6 +36,7 @@ typedef struct
   TapePlace place;
   uint32_t attrs; /* string */
   uint8_t kind, device;
+  bool is_joined; /* a free whose request came just before it and is no entry of its own */
 } TapeEntry;
 
 /** A block that is there at the end. */
@@ -53,16 +54,19 @@ typedef struct
   TapeEndBlock *blocks;
   TdTapePool *pools;
   uint64_t n_entries, room_entries, n_blocks, room_blocks, n_pools, room_pools;
-  uint64_t n_dropped, n_annotations; /* of these: those that have no place in the trace */
-  bool timed;                        /* every entry has a time */
-  uint64_t *site_hash;               /* of each site by its id, the same in every tape */
-  uint64_t room_sites;               /* sites have lower ids */
+  uint64_t n_joined, n_dropped,
+      n_annotations;   /* of these: those without a place in the trace */
+  bool timed;          /* every entry has a time */
+  uint64_t *site_hash; /* of each site by its id, the same in every tape */
+  uint64_t room_sites; /* sites have lower ids */
   uint32_t opdefs[TAPE_N_ENTRIES];
   bool used[UINT8_MAX + 1]; /* devices of the tape */
 } TapeSnapshot;
 
-/** Take everything out of a pickle.  False with one line in `error`. */
-bool td__tape_snapshot_take (TapeSnapshot *s, const TapePickle *p, char *error, size_t n);
+/** Take everything out of a pickle, while it is read: entries of the trace are never all there
+ * as its values.  False with one line in `error`. */
+bool td__tape_snapshot_read (TapeSnapshot *s, int fd, const TdTapeImportOptions *watch,
+                             char *error, size_t n);
 void td__tape_snapshot_clear (TapeSnapshot *s);
 
 /** Write the iteration. */

@@ -17,6 +17,7 @@ enum
   LIST_COUNT, /* of a dictionary, with the shape in the upper half */
   LIST_FIRST,
   LIST_LAST,
+  LIST_KEPT, /* who refers to it */
   LIST_WORDS,
   PART_COUNT = 0,
   PART_NEXT,
@@ -27,11 +28,19 @@ enum
 #define MAX_KEYS 1024    /* of one dictionary */
 #define MAX_SHAPES 65536 /* a program's dictionaries are of few kinds */
 
+/* What LIST_KEPT says: the number of its memo, plus 1, and above it */
+#define KEPT_SHARED ((uint64_t)1 << 63) /* others than one memo and the stack refer to it */
+#define KEPT_ONCE ((uint64_t)1 << 62)   /* it is the one that equal ones become */
+#define KEPT_EQUAL ((uint64_t)1 << 61)  /* one did */
+#define MAX_ONCE_ITEMS 512              /* a stack of frames has fewer */
+#define MAX_ONCE_KEYS 4                 /* a frame has three: what has more is rarely equal */
+
 /* The keys of dictionaries: those of `parent`, and one more. */
 struct TapeShape
 {
   TapeValue key;
   uint32_t parent, n;
+  uint32_t longer; /* the last that was asked for with one key more */
 };
 
 static TapeValue
@@ -96,6 +105,7 @@ td__tape_pickle_free (TapePickle *p)
   free (p->shapes);
   td__tape_map_clear (&p->text_map);
   td__tape_map_clear (&p->shape_map);
+  td__tape_map_clear (&p->once_map);
   free (p);
 }
 
@@ -366,13 +376,17 @@ same_shape (const void *user, uint32_t value)
 static uint32_t
 shape_with (TapePickle *p, uint32_t parent, TapeValue key)
 {
-  const uint64_t hash = td_tape_hash (td_tape_hash (1, parent), key);
   const WantedShape wanted = { p, key, parent };
-  uint32_t found = td__tape_map_find (&p->shape_map, hash, same_shape, &wanted);
-  struct TapeShape *shapes;
+  struct TapeShape *shapes = p->shapes;
+  uint32_t found = shapes != NULL ? shapes[parent].longer : 0;
+  uint64_t hash;
 
-  if (found != 0)
+  if (found != 0 && shapes[found].key == key) /* one dictionary is like the one before */
     return found;
+  hash = td_tape_hash (td_tape_hash (1, parent), key);
+  found = td__tape_map_find (&p->shape_map, hash, same_shape, &wanted);
+  if (found != 0)
+    return shapes[parent].longer = found;
   if (p->n_shapes >= MAX_SHAPES)
     return 0;
   if (p->n_shapes == 0)
@@ -385,8 +399,8 @@ shape_with (TapePickle *p, uint32_t parent, TapeValue key)
     return 0;
   if (parent == 0)
     shapes[0] = (struct TapeShape){ 0 };
-  shapes[p->n_shapes] = (struct TapeShape){ key, parent, shapes[parent].n + 1 };
-  return (uint32_t)p->n_shapes++;
+  shapes[p->n_shapes] = (struct TapeShape){ key, parent, shapes[parent].n + 1, 0 };
+  return shapes[parent].longer = (uint32_t)p->n_shapes++;
 }
 
 const char *
@@ -440,4 +454,121 @@ td__tape_member (const TapePickle *p, TapeValue dict, TapeValue key)
     if (p->shapes[shape].key == key)
       return value_at (p, dict, p->shapes[shape].n - 1);
   return 0;
+}
+
+/* ------------------------------------------------------------- equal ones are there once */
+
+static uint64_t *
+kept_of (const TapePickle *p, TapeValue v)
+{
+  return has_items (v) ? &p->words[payload_of (v) + LIST_KEPT] : NULL;
+}
+
+void
+td__tape_note_put (TapePickle *p, TapeValue v, uint64_t memo)
+{
+  uint64_t *kept = kept_of (p, v);
+
+  if (kept == NULL)
+    return;
+  if ((*kept & UINT32_MAX) == 0 && memo < UINT32_MAX)
+    *kept |= memo + 1;
+  else
+    *kept |= KEPT_SHARED;
+}
+
+void
+td__tape_note_copy (TapePickle *p, TapeValue v)
+{
+  uint64_t *kept = kept_of (p, v);
+
+  if (kept != NULL && !(*kept & KEPT_SHARED))
+    *kept |= KEPT_SHARED;
+}
+
+bool
+td__tape_may_grow (TapePickle *p, TapeValue v)
+{
+  uint64_t *kept = kept_of (p, v);
+
+  if (*kept & KEPT_EQUAL)
+    return false;
+  *kept &= ~KEPT_ONCE;
+  return true;
+}
+
+/* The items lie in one part: they came at once. */
+static const uint64_t *
+part_of (const TapePickle *p, TapeValue v)
+{
+  return &p->words[p->words[payload_of (v) + LIST_FIRST] + PART_WORDS];
+}
+
+typedef struct
+{
+  const TapePickle *p;
+  TapeValue value;
+} WantedOnce;
+
+static bool
+same_items (const void *user, uint32_t at)
+{
+  const WantedOnce *w = user;
+  const TapePickle *p = w->p;
+  const uint64_t *mine = &p->words[payload_of (w->value)], *its = &p->words[at];
+  const TapeValue other = make (w->value >> KIND_SHIFT, at);
+
+  return (its[LIST_KEPT] & KEPT_ONCE) && its[LIST_COUNT] == mine[LIST_COUNT]
+         && p->words[its[LIST_FIRST] + PART_COUNT] == p->words[mine[LIST_FIRST] + PART_COUNT]
+         && memcmp (part_of (p, other), part_of (p, w->value),
+                    p->words[mine[LIST_FIRST] + PART_COUNT] * sizeof *mine)
+                == 0;
+}
+
+/* Memory goes back only where nothing came behind the head but the items. */
+TapeValue
+td__tape_once (TapePickle *p, TapeValue v, TapeValue *memo, uint64_t n_memo)
+{
+  const uint64_t head = payload_of (v), n = p->words[head] & COUNT_MASK;
+  const uint64_t kept = p->words[head + LIST_KEPT], slot = kept & UINT32_MAX;
+  const TapeValueKind kind = td__tape_value_kind (v);
+  const uint64_t *items = part_of (p, v);
+  uint64_t hash = td_tape_hash (kind, p->words[head]);
+  uint32_t found;
+
+  if (n == 0 || n > (kind == TAPE_VALUE_DICT ? MAX_ONCE_KEYS : MAX_ONCE_ITEMS)
+      || (kept & (KEPT_SHARED | KEPT_ONCE)) || p->words[head + LIST_FIRST] == 0
+      || p->words[p->words[head + LIST_FIRST] + PART_COUNT] != n)
+    return v;
+  for (uint64_t i = 0; i < n; i++)
+    hash = (hash ^ items[i]) * 0x9e3779b97f4a7c15u ^ hash >> 29;
+  hash = td_tape_hash (hash, kind);
+  found = td__tape_map_find (&p->once_map, hash, same_items, &(WantedOnce){ p, v });
+  if (found == 0)
+    {
+      if (head < (uint64_t)1 << 30 && add_to_map (p, &p->once_map, hash, head))
+        p->words[head + LIST_KEPT] |= KEPT_ONCE;
+      return v;
+    }
+  p->words[found + LIST_KEPT] |= KEPT_EQUAL;
+  if (slot != 0 && slot <= n_memo && memo[slot - 1] == v)
+    memo[slot - 1] = make (kind, found);
+  if (head + LIST_WORDS + PART_WORDS + n == p->n_words)
+    p->n_words = head;
+  return make (kind, found);
+}
+
+bool
+td__tape_forget (TapePickle *p, TapeValue dict, uint64_t n_words, TapeValue *memo,
+                 uint64_t n_memo)
+{
+  const uint64_t head = payload_of (dict), kept = p->words[head + LIST_KEPT];
+  const uint64_t slot = kept & UINT32_MAX;
+
+  if (kept & (KEPT_SHARED | KEPT_ONCE))
+    return false;
+  if (slot != 0 && slot <= n_memo && memo[slot - 1] == dict)
+    memo[slot - 1] = make (TAPE_VALUE_TAKEN, 0);
+  p->n_words = head + LIST_WORDS == n_words ? head : n_words;
+  return true;
 }

@@ -14,6 +14,7 @@
 
 #define BUFFER_BYTES 65536
 #define MAX_MARKS 1000 /* containers that are open within each other */
+#define MAX_TRACES 256 /* devices whose entries are handed on */
 #define BUDGET_START ((uint64_t)32 << 20)
 #define BUDGET_PER_BYTE 16
 
@@ -33,6 +34,8 @@ typedef struct
   char *text; /* that is being read */
   uint64_t room_text;
   bool stopped, failed;
+  const TapeEntries *entries; /* NULL: nobody is given any */
+  TapeValue traces_key;
   char *error;
   size_t n_error;
   uint8_t buffer[BUFFER_BYTES];
@@ -89,6 +92,7 @@ fill (Machine *m)
   m->at = 0;
   m->n = (size_t)got;
   m->offset += (uint64_t)got;
+  m->p->n_read = m->offset;
   m->p->budget += (uint64_t)got * BUDGET_PER_BYTE;
   return true;
 }
@@ -96,6 +100,12 @@ fill (Machine *m)
 static bool
 get_bytes (Machine *m, void *out, size_t n)
 {
+  if (n <= m->n - m->at)
+    {
+      memcpy (out, m->buffer + m->at, n);
+      m->at += n;
+      return true;
+    }
   for (size_t done = 0; done < n;)
     {
       size_t part = m->n - m->at < n - done ? m->n - m->at : n - done;
@@ -132,6 +142,11 @@ push (Machine *m, TapeValue v)
 
   if (v == 0)
     return fail_memory (m);
+  if (m->n_stack < m->room_stack)
+    {
+      m->stack[m->n_stack++] = v;
+      return true;
+    }
   stack = td__tape_grow (m->p, m->stack, &m->room_stack, m->n_stack + 1, sizeof *stack);
   if (stack == NULL)
     return fail_memory (m);
@@ -235,7 +250,10 @@ op_pop_mark (Machine *m, unsigned unused)
 static bool
 op_dup (Machine *m, unsigned unused)
 {
-  return need (m, 1) && push (m, m->stack[m->n_stack - 1]);
+  if (!need (m, 1))
+    return false;
+  td__tape_note_copy (m->p, m->stack[m->n_stack - 1]);
+  return push (m, m->stack[m->n_stack - 1]);
 }
 
 static bool
@@ -344,7 +362,7 @@ collect (Machine *m, uint64_t n)
   if (list == 0 || !td__tape_list_add (m->p, list, m->stack + m->n_stack - n, n))
     return fail_memory (m);
   m->n_stack -= n;
-  return push (m, list);
+  return push (m, td__tape_once (m->p, list, m->memo, m->n_memo));
 }
 
 static bool
@@ -365,15 +383,26 @@ static bool
 add_items (Machine *m, uint64_t n)
 {
   TapeValue list;
+  bool is_first;
 
   if (!need (m, n + 1))
     return false;
   list = m->stack[m->n_stack - n - 1];
   if (td__tape_value_kind (list) != TAPE_VALUE_LIST)
     return fail (m, "items for what is no list");
+  is_first = td__tape_value_length (m->p, list) == 0;
+  if (!td__tape_may_grow (m->p, list))
+    return fail (m, "items for a list that had all of them");
+  while (n > 0 && td__tape_value_kind (m->stack[m->n_stack - 1]) == TAPE_VALUE_TAKEN)
+    {
+      m->n_stack--;
+      n--;
+    }
   if (!td__tape_list_add (m->p, list, m->stack + m->n_stack - n, n))
     return fail_memory (m);
   m->n_stack -= n;
+  if (is_first)
+    m->stack[m->n_stack - 1] = td__tape_once (m->p, list, m->memo, m->n_memo);
   return true;
 }
 
@@ -391,11 +420,56 @@ op_appends (Machine *m, unsigned unused)
   return pop_mark (m, &n) && add_items (m, n);
 }
 
+/* Is the value at `at` on the stack an entry of a trace?  It stands above its list, and that
+ * above those of the devices before it and the list of all: the value of "device_traces" in the
+ * outermost dictionary. */
+static bool
+is_entry (const Machine *m, uint64_t at, uint32_t *device)
+{
+  const uint64_t mark = m->n_marks > 0 ? m->marks[m->n_marks - 1] : 0;
+  const bool after_others
+      = at > 0 && td__tape_value_kind (m->stack[at - 1]) == TAPE_VALUE_TAKEN;
+  const uint64_t trace = (after_others ? mark : at) - 1;
+  uint64_t all = trace;
+
+  if (m->entries == NULL || at < 4 || trace >= at
+      || td__tape_value_kind (m->stack[trace]) != TAPE_VALUE_LIST)
+    return false;
+  while (all > 2 && trace - all <= MAX_TRACES
+         && td__tape_value_kind (m->stack[all - 1]) == TAPE_VALUE_LIST)
+    all--;
+  if (all == trace || all % 2 != 0 || m->stack[all - 1] != m->traces_key
+      || td__tape_value_kind (m->stack[0]) != TAPE_VALUE_DICT)
+    return false;
+  *device = (uint32_t)(trace - all - 1 + td__tape_value_length (m->p, m->stack[all]));
+  return true;
+}
+
+/* The entry on top of the stack goes to who takes them. */
+static bool
+hand_on (Machine *m, uint32_t device, uint64_t n_words)
+{
+  TapeValue *top = &m->stack[m->n_stack - 1];
+
+  if (!m->entries->take (m->entries->user, m->p, device, *top, m->error, m->n_error))
+    {
+      m->failed = true;
+      return false;
+    }
+  if (!td__tape_forget (m->p, *top, n_words, m->memo, m->n_memo))
+    return fail (m, "an entry of a trace that stands elsewhere, too");
+  *top = td__tape_value_make_plain (TAPE_VALUE_TAKEN, false);
+  return true;
+}
+
 static bool
 add_pairs (Machine *m, uint64_t n)
 {
+  const uint64_t n_words = m->p->n_words;
   const char *wrong;
   TapeValue dict;
+  uint32_t device;
+  bool is_first;
 
   if (!need (m, n + 1))
     return false;
@@ -404,10 +478,18 @@ add_pairs (Machine *m, uint64_t n)
   dict = m->stack[m->n_stack - n - 1];
   if (td__tape_value_kind (dict) != TAPE_VALUE_DICT)
     return fail (m, "keys for what is no dictionary");
+  is_first = td__tape_value_length (m->p, dict) == 0;
+  if (!td__tape_may_grow (m->p, dict))
+    return fail (m, "keys for a dictionary that had all of them");
   wrong = td__tape_dict_add (m->p, dict, m->stack + m->n_stack - n, n / 2);
   if (wrong != NULL)
     return fail (m, "%s", wrong);
   m->n_stack -= n;
+  if (!is_first)
+    return true;
+  if (is_entry (m, m->n_stack - 1, &device))
+    return hand_on (m, device, n_words);
+  m->stack[m->n_stack - 1] = td__tape_once (m->p, dict, m->memo, m->n_memo);
   return true;
 }
 
@@ -452,10 +534,19 @@ op_get (Machine *m, unsigned n)
 {
   uint64_t k;
 
-  if (!get_number (m, n, &k))
+  if (n == 4 && m->n - m->at >= 4) /* a stack of frames is many of them */
+    {
+      k = (uint64_t)m->buffer[m->at] | (uint64_t)m->buffer[m->at + 1] << 8
+          | (uint64_t)m->buffer[m->at + 2] << 16 | (uint64_t)m->buffer[m->at + 3] << 24;
+      m->at += 4;
+    }
+  else if (!get_number (m, n, &k))
     return false;
   if (k >= m->n_memo || m->memo[k] == 0)
     return fail (m, "memo %" PRIu64 " was never put", k);
+  if (td__tape_value_kind (m->memo[k]) == TAPE_VALUE_TAKEN)
+    return fail (m, "memo %" PRIu64 " is an entry of a trace, which has its place there", k);
+  td__tape_note_copy (m->p, m->memo[k]);
   return push (m, m->memo[k]);
 }
 
@@ -476,6 +567,7 @@ put (Machine *m, uint64_t k)
   while (m->n_memo <= k)
     memo[m->n_memo++] = 0;
   memo[k] = m->stack[m->n_stack - 1];
+  td__tape_note_put (m->p, memo[k], k);
   m->n_puts++;
   return true;
 }
@@ -595,7 +687,8 @@ step (Machine *m)
 }
 
 TapePickle *
-td__tape_pickle_read (int fd, const TdTapeImportOptions *watch, char *error, size_t n)
+td__tape_pickle_read (int fd, const TdTapeImportOptions *watch, const TapeEntries *entries,
+                      char *error, size_t n)
 {
   struct stat file = { .st_size = 0 };
   Machine *m = calloc (1, sizeof *m);
@@ -611,10 +704,15 @@ td__tape_pickle_read (int fd, const TdTapeImportOptions *watch, char *error, siz
                       .fd = fd,
                       .size = (uint64_t)file.st_size,
                       .watch = watch,
+                      .entries = entries,
                       .error = error,
                       .n_error = n };
       p->budget = BUDGET_START;
-      while (!m->stopped && step (m))
+      if (entries != NULL)
+        m->traces_key = td__tape_value_make_text (p, "device_traces", strlen ("device_traces"));
+      if (entries != NULL && (m->traces_key == 0 || !entries->begin (entries->user, p)))
+        fail_memory (m);
+      while (!m->failed && !m->stopped && step (m))
         ;
       stopped = m->stopped;
       free (m->stack);

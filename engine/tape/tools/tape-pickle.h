@@ -20,13 +20,16 @@ typedef enum
   TAPE_VALUE_TEXT,
   TAPE_VALUE_LIST, /* tuples, too */
   TAPE_VALUE_DICT,
-  TAPE_VALUE_BIG, /* an integer of 60 bits and more: INT to users */
+  TAPE_VALUE_BIG,   /* an integer of 60 bits and more: INT to users */
+  TAPE_VALUE_TAKEN, /* an entry of a trace that was handed on, and is not kept */
   TAPE_N_VALUES
 } TapeValueKind;
 
-/** Everything that a pickle has, in few large arrays.  A list is three words (how many, first
- * and last part), a part two (how many, next part) and its items.  A dictionary is a list of
- * its values whose keys are its shape, of which dictionaries with the same keys share one. */
+/** Everything that a pickle has, in few large arrays.  A list is four words (how many, first
+ * and last part, who refers to it), a part two (how many, next part) and its items.  A
+ * dictionary is a list of its values whose keys are its shape, of which dictionaries with the
+ * same keys share one.  Lists of up to 512 items and dictionaries of up to 4 keys that are
+ * equal are one: the stack of an allocation is that of the same line an iteration before. */
 typedef struct
 {
   uint64_t *words;
@@ -37,20 +40,32 @@ typedef struct
   uint64_t n_texts, room_texts;
   struct TapeShape *shapes;
   uint64_t n_shapes, room_shapes;
-  TapeMap text_map, shape_map;
+  TapeMap text_map, shape_map, once_map;
   uint64_t budget; /* bytes that all of it may take now */
   uint64_t taken;
+  uint64_t n_read; /* bytes of the file */
   TapeValue root;
 } TapePickle;
 
+/** Who is given the entries of the traces, root["device_traces"][device][k], in their order and
+ * as soon as they are whole; they are not kept.  `dict` is valid during the call.  Returns
+ * false, with one line in `error`, to end the reading. */
+typedef struct
+{
+  bool (*begin) (void *user, TapePickle *p); /* texts may be made; false: no memory */
+  bool (*take) (void *user, const TapePickle *p, uint32_t device, TapeValue dict, char *error,
+                size_t n);
+  void *user;
+} TapeEntries;
+
 /** Read a pickle of protocol 2 to 5 from a file, from beginning to end.  Memory is taken only
  * for what has been read, and at most 32 MiB and 16 bytes for each byte of it.  `watch`, which
- * may be NULL, hears how far it is.
+ * may be NULL, hears how far it is; `entries` may be NULL: all is kept.
  * Owner: the caller; td__tape_pickle_free.
  * Errors: NULL, with one line in `error` that names the offset: "offset 12: GLOBAL is refused
- * ...". */
-TapePickle *td__tape_pickle_read (int fd, const TdTapeImportOptions *watch, char *error,
-                                  size_t n);
+ * ...", or with that of `entries`. */
+TapePickle *td__tape_pickle_read (int fd, const TdTapeImportOptions *watch,
+                                  const TapeEntries *entries, char *error, size_t n);
 void td__tape_pickle_free (TapePickle *p);
 
 TapeValueKind td__tape_value_kind (TapeValue v);
@@ -92,3 +107,18 @@ bool td__tape_list_add (TapePickle *p, TapeValue list, const TapeValue *items, u
 /** Add pairs of key and value.  NULL, or what is wrong with them. */
 const char *td__tape_dict_add (TapePickle *p, TapeValue dict, const TapeValue *pairs,
                                uint64_t n_pairs);
+
+/** Note that a value was put into the memo; that another place than the stack's and the memo's
+ * has it. */
+void td__tape_note_put (TapePickle *p, TapeValue v, uint64_t memo);
+void td__tape_note_copy (TapePickle *p, TapeValue v);
+/** May a list or dictionary get more than it has?  Not if another has become it. */
+bool td__tape_may_grow (TapePickle *p, TapeValue v);
+/** Returns the list or dictionary that is equal to `v`, which has just got all of its items at
+ * once and is on top of the stack: an older one, which takes its place in the memo, or itself.
+ */
+TapeValue td__tape_once (TapePickle *p, TapeValue v, TapeValue *memo, uint64_t n_memo);
+/** Forget a dictionary that is on top of the stack, and the words behind the first `n_words`,
+ * which it has taken last.  False: it is kept, for others refer to it. */
+bool td__tape_forget (TapePickle *p, TapeValue dict, uint64_t n_words, TapeValue *memo,
+                      uint64_t n_memo);

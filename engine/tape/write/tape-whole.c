@@ -53,12 +53,26 @@ make_keys (const TdTapeWriter *w, const TdTapeIteration *it, TdTapeEvent *events
   td__tape_map_clear (&counts);
 }
 
+/* Recorders that have made all keys have no use for copies of what is large. */
+static bool
+has_keys (const TdTapeIteration *it)
+{
+  for (uint32_t i = 0; i < it->n_events; i++)
+    if (it->events[i].key == 0)
+      return false;
+  for (uint32_t i = 0; i < it->n_outs; i++)
+    if (it->vars[it->outs[i]].key == 0)
+      return false;
+  return true;
+}
+
 void
 td_tape_writer_whole (TdTapeWriter *w, TdTapeIteration *it)
 {
   TdTapeIteration full = *it;
-  TdTapeEvent *events = malloc ((it->n_events + 1) * sizeof *events);
-  TdTapeVar *vars = malloc ((it->n_vars + 1) * sizeof *vars);
+  const bool keyed = has_keys (it);
+  TdTapeEvent *events = keyed ? NULL : malloc ((it->n_events + 1) * sizeof *events);
+  TdTapeVar *vars = keyed ? NULL : malloc ((it->n_vars + 1) * sizeof *vars);
   bool is_new;
 
   if (events != NULL && vars != NULL)
@@ -70,6 +84,9 @@ td_tape_writer_whole (TdTapeWriter *w, TdTapeIteration *it)
       full.events = events;
       full.vars = vars;
       make_keys (w, it, events, vars);
+    }
+  if (keyed || (events != NULL && vars != NULL))
+    {
       td_tape_writer_fingerprint (w, &full, &full.fingerprint, &full.fingerprint_dims);
       full.structure = td_tape_writer_structure (w, &full, &is_new);
       full.memory_profile = td_tape_writer_memory (w, &full);
