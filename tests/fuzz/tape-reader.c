@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "td-tape-import.h"
 #include "td-tape-reader.h"
 #include "td-tape-writer.h"
 
@@ -76,19 +77,41 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t n)
 
 #ifndef TD_LIBFUZZER
 
+/* A snapshot of another program's memory is made into a tape first: only such have stacks. */
+static const char *
+tape_of (const char *file)
+{
+  static char made[200];
+  char error[256];
+
+  if (!td_tape_is_snapshot (file))
+    return file;
+  snprintf (made, sizeof made, "/dev/shm/td-fuzz-%ld.tdtape", (long)getpid ());
+  if (!td_tape_import_snapshot (file, made, true, NULL, error, sizeof error))
+    {
+      fprintf (stderr, "%s\n", error);
+      exit (2);
+    }
+  return made;
+}
+
 int
 main (int argc, char **argv)
 {
   const int rounds = fuzz_rounds (1500);
+  const char *file;
   size_t n;
   uint8_t *good, *bad;
 
   if (argc != 2)
     {
-      fprintf (stderr, "usage: tape-reader TAPE\n");
+      fprintf (stderr, "usage: tape-reader TAPE|SNAPSHOT\n");
       return 2;
     }
-  good = fuzz_read (argv[1], &n, 1 << 24);
+  file = tape_of (argv[1]);
+  good = fuzz_read (file, &n, 1 << 24);
+  if (file != argv[1])
+    unlink (file);
   bad = malloc (n);
   if (bad == NULL)
     return 2;

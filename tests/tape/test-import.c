@@ -6,6 +6,7 @@
 
 #include "tape/read/tape-oom.h"
 #include "td-tape-import.h"
+#include "td-tape-writer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,135 @@ import__entries_are_events_in_the_order_of_the_trace (void **state)
       td_tape_iteration_free (it);
       td_tape_reader_free (r);
     }
+}
+
+/* "forward:12 < malloc:0": from the outermost call in. */
+static void
+assert_stack (TdTapeReader *r, const TdTapeIteration *it, uint32_t stack, const char *expected)
+{
+  char text[400] = "", longer[400];
+
+  for (; stack > 0; stack = it->stack_frames[stack - 1].outer)
+    {
+      const TdTapeSite *site = td_tape_reader_site (r, it->stack_frames[stack - 1].site);
+
+      assert_non_null (site);
+      snprintf (longer, sizeof longer, "%.80s:%u%s%.300s",
+                td_tape_reader_string (r, site->function), site->line, *text ? " < " : "",
+                text);
+      snprintf (text, sizeof text, "%s", longer);
+    }
+  assert_string_equal (text, expected);
+}
+
+static void
+import__stacks_are_kept_whole_and_once (void **state)
+{
+  static const char model[] = "__init__:7 < __init__:90",
+                    train[] = "<module>:40 < forward:12 < forward:114 < "
+                              "c10::cuda::CUDACachingAllocator::malloc:0";
+  TdTapeImport what;
+  TdTapeReader *r = import (td_test_source (FOLDER "small-4.pickle"), &what);
+  const TdTapeIteration *it = load (r, 0);
+
+  assert_int_equal (it->n_event_stacks, it->n_events);
+  assert_int_equal (it->n_external_stacks, it->n_externals);
+  assert_int_equal (it->n_stack_frames, 8); /* of STACKS in make.py: 4, 2 and 2 */
+  assert_stack (r, it, it->event_stacks[0], train);
+  assert_int_equal (it->event_stacks[4], it->event_stacks[0]);
+  assert_stack (r, it, it->event_stacks[2], "loss:21 < at::detail::empty_generic:31");
+  assert_stack (r, it, it->event_stacks[14], model);
+  assert_int_equal (it->event_stacks[5], 0);
+  /* The parameters were there before; who made what the trace gives back, nobody says. */
+  assert_int_equal (it->n_externals, 2);
+  assert_int_equal (it->external_stacks[0], 0);
+  assert_stack (r, it, it->external_stacks[1], model);
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
+}
+
+static void
+write_stacks (const TdTapeStackFrame *frames, uint32_t n, const uint32_t *stacks,
+              uint32_t n_stacks)
+{
+  TdTapeWriter *w = td_tape_writer_new (
+      &(TdTapeWriterOptions){
+          .size = sizeof (TdTapeWriterOptions), .path = path, .overwrite = true },
+      error, sizeof error);
+  const TdTapeEvent events[2] = { { .key = 1, .twin = -1, .span = TD_TAPE_NONE },
+                                  { .key = 2, .twin = -1, .span = TD_TAPE_NONE } };
+  const uint64_t times[2] = { 0 };
+  TdTapeIteration it = { .size = sizeof it,
+                         .n_events = 2,
+                         .events = events,
+                         .event_start_ns = times,
+                         .event_duration_ns = times,
+                         .stack_frames = frames,
+                         .n_stack_frames = n,
+                         .event_stacks = stacks,
+                         .n_event_stacks = n_stacks };
+
+  assert_non_null (w);
+  td_tape_writer_whole (w, &it);
+  assert_null (td_tape_writer_error (w));
+  td_tape_writer_free (w);
+}
+
+static void
+import__a_stack_that_does_not_end_is_damage (void **state)
+{
+  static const struct
+  {
+    TdTapeStackFrame frames[2];
+    uint32_t stacks[2], n_stacks;
+    bool good;
+  } cases[] = {
+    { { { 0, 0 }, { 0, 1 } }, { 2, 0 }, 2, true },
+    { { { 0, 1 }, { 0, 1 } }, { 2, 0 }, 2, false }, /* a call in itself */
+    { { { 0, 2 }, { 0, 0 } }, { 2, 0 }, 2, false }, /* in a later one */
+    { { { 0, 0 }, { 0, 1 } }, { 3, 0 }, 2, false }, /* no such call */
+    { { { 0, 0 }, { 0, 1 } }, { 2, 0 }, 1, false }, /* not of each event */
+    { { { 0, 0 }, { 0, 1 } }, { 2, 0 }, 0, true },
+  };
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    {
+      TdTapeReader *r;
+      const TdTapeIteration *it;
+
+      unlink (path); /* no tape is what is there first */
+      write_stacks (cases[i].frames, 2, cases[i].stacks, cases[i].n_stacks);
+      r = td_tape_reader_open (path, error, sizeof error);
+      assert_non_null (r);
+      it = td_tape_iteration_load (r, 0, error, sizeof error);
+      assert_true ((it != NULL) == cases[i].good);
+      td_tape_iteration_free (it);
+      td_tape_reader_free (r);
+    }
+}
+
+/* What was exported has the stacks that were imported. */
+static void
+import__stacks_go_out_as_they_came_in (void **state)
+{
+  TdTapeImport what;
+  TdTapeReader *r = import (td_test_source (FOLDER "small-4.pickle"), &what);
+  FILE *f = fopen (pickle, "wb");
+  const TdTapeIteration *it;
+
+  assert_non_null (f);
+  assert_true (td_tape_write_snapshot (r, 0, 1, f, error, sizeof error));
+  fclose (f);
+  td_tape_reader_free (r);
+  r = import (pickle, &what);
+  it = load (r, 0);
+  assert_stack (r, it, it->event_stacks[0],
+                "<module>:40 < forward:12 < forward:114 < "
+                "c10::cuda::CUDACachingAllocator::malloc:0");
+  assert_site (r, it->events[0].site, "/src/net/train.py:12");
+  assert_stack (r, it, it->event_stacks[2], "loss:21 < at::detail::empty_generic:31");
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
 }
 
 static void
@@ -478,6 +608,9 @@ main (void)
   const struct CMUnitTest tests[] = {
     TEST (import__entries_are_events_in_the_order_of_the_trace),
     TEST (import__places_are_the_innermost_own_python_frames),
+    TEST (import__stacks_are_kept_whole_and_once),
+    TEST (import__a_stack_that_does_not_end_is_damage),
+    TEST (import__stacks_go_out_as_they_came_in),
     TEST (import__blocks_from_before_the_trace_are_there_at_its_start),
     TEST (import__end_and_peak_are_those_of_the_allocator),
     TEST (import__memory_that_ran_out_is_said),

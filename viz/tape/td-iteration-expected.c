@@ -138,6 +138,7 @@ td_iteration_new_expected (TdIteration *now, TdIteration *before)
   e->it.n_faults = a->n_faults;
   e->it.n_tensors = e->it.n_reports = e->it.n_notices = e->it.n_host_reads = 0;
   e->it.n_copies = e->it.n_collectives = e->it.n_rank_sums = 0;
+  e->it.n_event_stacks = e->it.n_external_stacks = 0;
   take_events (e, a, b);
   take_stats (e, a);
   return td__iteration_new_like (before, &e->it, expected_free, a->n_events);

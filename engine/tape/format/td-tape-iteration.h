@@ -56,6 +56,9 @@ typedef enum
   TD_TAPE_SECTION_CALL_WORDS,
   TD_TAPE_SECTION_COLLECTIVES,
   TD_TAPE_SECTION_RANK_SUMS,
+  TD_TAPE_SECTION_STACK_FRAMES,
+  TD_TAPE_SECTION_EVENT_STACKS,
+  TD_TAPE_SECTION_EXTERNAL_STACKS,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -87,9 +90,9 @@ static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
  * STATICS, RUNS, TRACED, HELD, DEVICES, DEVICE_TIMES, OBJECTS, REFERENCES, POOLS, COPIES,
- * CALLS, CALL_WORDS, COLLECTIVES, RANK_SUMS, ADDRESSES (one for each memory record; BLOCKS is
- * then the iteration's) as far as there are any, and the sections of structure and memory where
- * the id is 0. */
+ * CALLS, CALL_WORDS, COLLECTIVES, RANK_SUMS, STACK_FRAMES, EVENT_STACKS, EXTERNAL_STACKS,
+ * ADDRESSES (one for each memory record; BLOCKS is then the iteration's) as far as there are
+ * any, and the sections of structure and memory where the id is 0. */
 typedef struct
 {
   uint64_t number;
@@ -352,6 +355,10 @@ typedef struct
   const TdTapeCollective *collectives; /* of a rank */
   const TdTapeRankSum *rank_sums;
   uint32_t n_collectives, n_rank_sums;
+  const TdTapeStackFrame *stack_frames;
+  const uint32_t *event_stacks; /* of each event: the number of its innermost call; 0: none */
+  const uint32_t *external_stacks; /* of each of the externals */
+  uint32_t n_stack_frames, n_event_stacks, n_external_stacks;
 } TdTapeIteration;
 
 /** Engine id of variable `var`. */

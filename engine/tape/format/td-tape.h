@@ -32,6 +32,7 @@ TD_TAPE_BEGIN_C
 #include "td-tape-objects.h"
 #include "td-tape-oom.h"
 #include "td-tape-ranks.h"
+#include "td-tape-stacks.h"
 #include "td-tape-static.h"
 
 /* THE FORMAT, version 1.3
@@ -116,8 +117,8 @@ TD_TAPE_BEGIN_C
  * of iterations and the holder OPTIMIZER (td-tape-held.h), OBJECTS and REFERENCES
  * (td-tape-objects.h), devices, POOLS and COPIES (td-tape-device.h and so on), FAULT, OOM.
  * Version 1.3 adds the tally, the flag AGAIN, packed sections (tape-pack.h), CALLS and
- * CALL_WORDS of iterations (td-tape-keyframe.h), and COLLECTIVES and RANK_SUMS
- * (td-tape-ranks.h). */
+ * CALL_WORDS of iterations (td-tape-keyframe.h), COLLECTIVES and RANK_SUMS (td-tape-ranks.h),
+ * and STACK_FRAMES, EVENT_STACKS and EXTERNAL_STACKS (td-tape-stacks.h). */
 
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1

@@ -89,6 +89,25 @@ ranks_ok (const TdTapeIteration *it)
   return true;
 }
 
+/* Whoever goes outwards gets to an end. */
+static bool
+stacks_ok (const TdTapeIteration *it)
+{
+  if ((it->n_event_stacks > 0 && it->n_event_stacks != it->n_events)
+      || (it->n_external_stacks > 0 && it->n_external_stacks != it->n_externals))
+    return false;
+  for (uint32_t i = 0; i < it->n_stack_frames; i++)
+    if (it->stack_frames[i].outer > i)
+      return false;
+  for (uint32_t i = 0; i < it->n_event_stacks; i++)
+    if (it->event_stacks[i] > it->n_stack_frames)
+      return false;
+  for (uint32_t i = 0; i < it->n_external_stacks; i++)
+    if (it->external_stacks[i] > it->n_stack_frames)
+      return false;
+  return true;
+}
+
 bool
 td__tape_instance_ok (const TdTapeIteration *it)
 {
@@ -118,5 +137,5 @@ td__tape_instance_ok (const TdTapeIteration *it)
     if (it->device_times[i].event >= it->n_events
         || (i > 0 && it->device_times[i].event < it->device_times[i - 1].event))
       return false;
-  return calls_ok (it) && ranks_ok (it);
+  return calls_ok (it) && ranks_ok (it) && stacks_ok (it);
 }

@@ -27,7 +27,7 @@ typedef struct
 {
   TdTapeIteration it; /* first: it is what callers hold */
   TapePart *structure, *memory;
-  void *arrays[28];
+  void *arrays[TD_TAPE_N_SECTIONS]; /* of sections, and what changes have made of some */
   unsigned n_arrays;
 } Loaded;
 
@@ -552,6 +552,9 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   COPY (l, call_words, n_call_words, CALL_WORDS);
   COPY (l, collectives, n_collectives, COLLECTIVES);
   COPY (l, rank_sums, n_rank_sums, RANK_SUMS);
+  COPY (l, stack_frames, n_stack_frames, STACK_FRAMES);
+  COPY (l, event_stacks, n_event_stacks, EVENT_STACKS);
+  COPY (l, external_stacks, n_external_stacks, EXTERNAL_STACKS);
   apply_changes (r, l);
   take_stop (l, sections);
   take_reports (r, l);

@@ -232,6 +232,8 @@ dump_event_json (Dump *d, const TdTapeIteration *it, uint32_t i, const char *sit
   td__json_member_uint (json, "flags", e->flags);
   td__json_member_uint (json, "start_ns", it->event_start_ns[i]);
   td__json_member_uint (json, "ns", it->event_duration_ns[i]);
+  if (it->n_event_stacks > 0)
+    td__json_member_uint (json, "stack", it->event_stacks[i]);
   json_vars (d, "in", it, it->ins + e->first_in, e->n_in);
   json_vars (d, "out", it, it->outs + e->first_out, e->n_out);
   td__tape_end_record (d);
@@ -257,6 +259,8 @@ dump_event (Dump *d, const TdTapeIteration *it, uint32_t i)
     fprintf (d->out, " %s", site);
   if (e->attrs)
     fprintf (d->out, " [%s]", td_tape_reader_string (d->r, e->attrs));
+  if (it->n_event_stacks > 0 && it->event_stacks[i] != 0)
+    fprintf (d->out, " in call %u", it->event_stacks[i]);
   if (e->twin >= 0)
     fprintf (d->out, " of %d", e->twin);
   if (e->flags & TD_TAPE_EVENT_FAILED)
@@ -410,6 +414,7 @@ dump_iteration (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
   td__tape_dump_pools (d, it);
   td__tape_dump_copies (d, it);
   td__tape_dump_ranks (d, it);
+  td__tape_dump_stacks (d, it);
   td__tape_dump_keyframe (d, it);
 }
 

@@ -55,6 +55,8 @@ const char *td__tape_device_time_name (unsigned kind);
 void td__tape_dump_copies (TapeDump *d, const TdTapeIteration *it);
 /** When it waited for other ranks, and the sums that they are held against. */
 void td__tape_dump_ranks (TapeDump *d, const TdTapeIteration *it);
+/** The calls of stacks, and the stacks of what was there before the iteration. */
+void td__tape_dump_stacks (TapeDump *d, const TdTapeIteration *it);
 /** What the events of a keyframe were given. */
 void td__tape_dump_keyframe (TapeDump *d, const TdTapeIteration *it);
 /** The pools of devices at the end of an iteration. */

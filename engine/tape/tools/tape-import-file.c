@@ -115,6 +115,8 @@ convert_snapshot (TdTapeWriter *w, void *from, const TdTapeImportOptions *watch,
                   " entries are left out");
       put_notice (w, "", s.n_annotations,
                   " annotations have no place in the trace, and are left out");
+      put_notice (w, "", s.n_stackless,
+                  " stacks are kept by their innermost place alone: all are too many");
     }
   td__tape_snapshot_clear (&s);
   return done;

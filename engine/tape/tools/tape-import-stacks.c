@@ -6,7 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FRAMES 4096 /* of one stack that are looked at */
+#define MAX_FRAMES 4096               /* of one stack that are looked at */
+#define MAX_CALLS ((uint64_t)1 << 22) /* of all stacks together */
+
+typedef struct
+{
+  const TapeSnapshotTake *m;
+  TdTapeStackFrame call;
+} WantedCall;
 
 /* Libraries are where a program's own lines are not. */
 static bool
@@ -107,16 +114,99 @@ take_mark (TapeSnapshotTake *m, TapeValue frame, TapePlace *place)
         place->category = c;
 }
 
-static bool
-place_of (TapeSnapshotTake *m, TapeValue frames, TapePlace *place)
+typedef struct
 {
-  TapeValue best = 0;
-  unsigned n = 0;
+  const TapeSnapshotTake *m;
+  TapeValue frame;
+} WantedFrame;
+
+static bool
+same_frame (const void *user, uint32_t value)
+{
+  const WantedFrame *wanted = user;
+
+  return wanted->m->seen[value - 1] == wanted->frame;
+}
+
+/* Stacks share their frames. */
+static bool
+site_of (TapeSnapshotTake *m, TapeValue frame, uint32_t *site)
+{
+  const uint64_t hash = td_tape_hash (1, frame);
+  const uint32_t known
+      = td__tape_map_find (&m->frame_sites, hash, same_frame, &(WantedFrame){ m, frame });
+
+  if (known != 0)
+    {
+      *site = m->seen_sites[known - 1];
+      return true;
+    }
+  if (!make_site (m, frame, site)
+      || !td__tape_reserve (&m->seen, &m->room_seen, m->n_seen + 1, sizeof *m->seen)
+      || !td__tape_reserve (&m->seen_sites, &m->room_seen_sites, m->n_seen + 1,
+                            sizeof *m->seen_sites)
+      || !td__tape_map_add (&m->frame_sites, hash, (uint32_t)m->n_seen + 1))
+    return false;
+  m->seen[m->n_seen] = frame;
+  m->seen_sites[m->n_seen++] = *site;
+  return true;
+}
+
+static bool
+same_call (const void *user, uint32_t value)
+{
+  const WantedCall *wanted = user;
+  const TdTapeStackFrame *f = &wanted->m->s->frames[value - 1];
+
+  return f->site == wanted->call.site && f->outer == wanted->call.outer;
+}
+
+/* The number of a call in another one, new or known. */
+static bool
+call_of (TapeSnapshotTake *m, TdTapeStackFrame call, uint32_t *number)
+{
+  const uint64_t hash = td_tape_hash (call.site, call.outer);
+  TapeSnapshot *s = m->s;
+
+  *number = td__tape_map_find (&m->calls, hash, same_call, &(WantedCall){ m, call });
+  if (*number != 0)
+    return true;
+  if (!td__tape_reserve (&s->frames, &s->room_frames, s->n_frames + 1, sizeof *s->frames)
+      || !td__tape_map_add (&m->calls, hash, (uint32_t)s->n_frames + 1))
+    return false;
+  s->frames[s->n_frames++] = call;
+  *number = (uint32_t)s->n_frames;
+  return true;
+}
+
+/* Frames come innermost first; a tree begins with the outermost. */
+static bool
+stack_of (TapeSnapshotTake *m, const TapeValue *frames, unsigned n, TapePlace *place)
+{
+  if (m->s->n_frames + n > MAX_CALLS)
+    {
+      m->s->n_stackless++;
+      return true;
+    }
+  while (n-- > 0)
+    {
+      TdTapeStackFrame call = { .outer = place->stack };
+
+      if (!site_of (m, frames[n], &call.site) || !call_of (m, call, &place->stack))
+        return false;
+    }
+  return true;
+}
+
+static bool
+place_of (TapeSnapshotTake *m, TapeValue list, TapePlace *place)
+{
+  TapeValue frames[MAX_FRAMES], best = 0;
+  unsigned n = 0, n_frames = 0;
   int rank = 0;
 
   *place = (TapePlace){ .category = TD_TAPE_CATEGORY_OTHER };
-  for (TapeItems i = td__tape_items (m->p, frames);
-       n++ < MAX_FRAMES && td__tape_next (m->p, &i);)
+  for (TapeItems i = td__tape_items (m->p, list); n++ < MAX_FRAMES && td__tape_next (m->p, &i);)
     {
       const char *file
           = td__tape_value_text (m->p, td__tape_take_member (m, i.value, TAPE_KEY_FILE), NULL);
@@ -124,14 +214,20 @@ place_of (TapeSnapshotTake *m, TapeValue frames, TapePlace *place)
 
       td__tape_take_number (m, i.value, TAPE_KEY_LINE, &line);
       if (line == 0 && (strcmp (file, "link") == 0 || strcmp (file, "category") == 0))
-        take_mark (m, i.value, place);
-      else if (td__tape_rank_of_file (file) > rank)
+        {
+          take_mark (m, i.value, place);
+          continue;
+        }
+      if (td__tape_value_kind (i.value) == TAPE_VALUE_DICT)
+        frames[n_frames++] = i.value;
+      if (td__tape_rank_of_file (file) > rank)
         {
           best = i.value;
           rank = td__tape_rank_of_file (file);
         }
     }
-  return best == 0 || make_site (m, best, &place->site);
+  return stack_of (m, frames, n_frames, place)
+         && (best == 0 || site_of (m, best, &place->site));
 }
 
 typedef struct

@@ -46,6 +46,11 @@ typedef struct
   TapeSnapshot *s;
   const TapePickle *p;
   TapeValue keys[TAPE_N_KEYS], actions[TAPE_N_ACTIONS];
+  TapeMap frame_sites; /* hash of a frame -> index + 1 */
+  TapeValue *seen;     /* which frame it is, and its site */
+  uint32_t *seen_sites;
+  uint64_t n_seen, room_seen, room_seen_sites;
+  TapeMap calls;  /* hash of a site and what is around it -> number of the call */
   TapeMap stacks; /* hash of a list of frames -> its place's index + 1 */
   TapePlace *places;
   TapeValue *lists; /* whose places they are */

@@ -52,6 +52,7 @@ typedef struct
   TdTapeMemory *memory;
   TdTapeBlock *blocks;
   uint64_t *start_ns, *duration_ns, *externals;
+  uint32_t *event_stacks, *external_stacks;
   uint32_t *ins, *outs, *counts; /* how often each site was met, by kind */
   uint32_t *record;              /* of each variable: its ALLOC, TD_TAPE_NONE: at the start */
   int64_t *dims;
@@ -213,6 +214,8 @@ take_room (Build *b)
   b->start_ns = calloc (n + 1, sizeof *b->start_ns);
   b->duration_ns = calloc (n + 1, sizeof *b->duration_ns);
   b->memory = calloc (n + allocs + 1, sizeof *b->memory); /* an alloc may free first */
+  b->event_stacks = calloc (n + 1, sizeof *b->event_stacks);
+  b->external_stacks = calloc (starts + 1, sizeof *b->external_stacks);
   b->ins = calloc (n + 1, sizeof *b->ins);
   b->outs = calloc (n + 1, sizeof *b->outs);
   b->vars = calloc (starts + allocs + 1, sizeof *b->vars);
@@ -221,9 +224,10 @@ take_room (Build *b)
   b->blocks = calloc (starts + 1, sizeof *b->blocks);
   b->externals = calloc (starts + 1, sizeof *b->externals);
   b->counts = calloc ((b->s->room_sites + 1) * TAPE_N_ENTRIES, sizeof *b->counts);
-  return b->events != NULL && b->start_ns != NULL && b->duration_ns != NULL && b->memory != NULL
-         && b->ins != NULL && b->outs != NULL && b->vars != NULL && b->dims != NULL
-         && b->record != NULL && b->blocks != NULL && b->externals != NULL && b->counts != NULL;
+  return b->event_stacks != NULL && b->external_stacks != NULL && b->events != NULL
+         && b->start_ns != NULL && b->duration_ns != NULL && b->memory != NULL && b->ins != NULL
+         && b->outs != NULL && b->vars != NULL && b->dims != NULL && b->record != NULL
+         && b->blocks != NULL && b->externals != NULL && b->counts != NULL;
 }
 
 /* A block as a variable: bytes, that is all that is known of what is in it. */
@@ -260,6 +264,7 @@ add_starts (Build *b)
       v->key = td_tape_hash (td_tape_hash_bytes (0, "start", 5),
                              s->at ^ (uint64_t)s->device << 56);
       b->externals[i] = i + 1;
+      b->external_stacks[i] = s->place.stack;
       b->blocks[i] = (TdTapeBlock){ .address = s->at,
                                     .bytes = s->bytes,
                                     .key = v->key,
@@ -421,6 +426,7 @@ add_events (Build *b)
                               .span = TD_TAPE_NONE,
                               .first_in = b->it.n_ins,
                               .first_out = b->it.n_outs };
+      b->event_stacks[i] = e.place.stack;
       if (s->timed)
         {
           const uint64_t us = e.time_us - first_us;
@@ -652,6 +658,12 @@ write_iteration (Build *b)
   it->n_dims = it->n_vars;
   it->externals = b->externals;
   it->memory = b->memory;
+  it->stack_frames = s->frames;
+  it->n_stack_frames = (uint32_t)s->n_frames;
+  it->event_stacks = b->event_stacks;
+  it->n_event_stacks = s->n_frames > 0 ? it->n_events : 0;
+  it->external_stacks = b->external_stacks;
+  it->n_external_stacks = s->n_frames > 0 ? it->n_externals : 0;
   it->blocks = b->blocks;
   it->devices = b->devices;
   it->n_devices = b->n_devices;
@@ -726,6 +738,8 @@ td__tape_snapshot_write (TapeSnapshot *s, TdTapeImport *what, char *error, size_
   free (b.blocks);
   free (b.externals);
   free (b.counts);
+  free (b.event_stacks);
+  free (b.external_stacks);
   free (b.ooms);
   return built && wrong == NULL;
 }

@@ -621,6 +621,10 @@ td__tape_snapshot_read (TapeSnapshot *s, int fd, const TdTapeImportOptions *watc
   whole = whole && take_all (&m);
   td__tape_pickle_free (p);
   td__tape_map_clear (&m.stacks);
+  td__tape_map_clear (&m.calls);
+  td__tape_map_clear (&m.frame_sites);
+  free (m.seen);
+  free (m.seen_sites);
   free (m.places);
   free (m.lists);
   return whole;
@@ -633,4 +637,5 @@ td__tape_snapshot_clear (TapeSnapshot *s)
   free (s->blocks);
   free (s->pools);
   free (s->site_hash);
+  free (s->frames);
 }

@@ -27,6 +27,7 @@ typedef struct
 {
   uint32_t site, path;
   uint32_t category;
+  uint32_t stack; /* number of its innermost call in the tree of `frames`; 0: none */
 } TapePlace;
 
 /** An entry of a trace. */
@@ -55,8 +56,10 @@ typedef struct
   TdTapePool *pools;
   uint64_t n_entries, room_entries, n_blocks, room_blocks, n_pools, room_pools;
   uint64_t n_joined, n_dropped,
-      n_annotations;   /* of these: those without a place in the trace */
-  bool timed;          /* every entry has a time */
+      n_annotations; /* of these: those without a place in the trace */
+  bool timed;        /* every entry has a time */
+  TdTapeStackFrame *frames;
+  uint64_t n_frames, room_frames, n_stackless; /* places whose stack has no room in them */
   uint64_t *site_hash; /* of each site by its id, the same in every tape */
   uint64_t room_sites; /* sites have lower ids */
   uint32_t opdefs[TAPE_N_ENTRIES];

@@ -146,6 +146,32 @@ put_frame (Snapshot *s, const char *file, uint64_t line, const char *name)
   end_dict (s->out);
 }
 
+/* The calls of a stack that a snapshot had, innermost first. */
+static void
+put_stack (Snapshot *s, uint32_t stack)
+{
+  for (; stack > 0; stack = s->it->stack_frames[stack - 1].outer)
+    {
+      const TdTapeSite *site = td_tape_reader_site (s->r, s->it->stack_frames[stack - 1].site);
+
+      put_frame (s, site != NULL ? td_tape_reader_string (s->r, site->file) : "??",
+                 site != NULL ? site->line : 0,
+                 site != NULL ? td_tape_reader_string (s->r, site->function) : "");
+    }
+}
+
+static uint32_t
+stack_of (const Snapshot *s, uint32_t event, uint32_t var)
+{
+  const TdTapeVar *v = var < s->it->n_vars ? &s->it->vars[var] : NULL;
+
+  if (event < s->it->n_event_stacks)
+    return s->it->event_stacks[event];
+  return v != NULL && (v->flags & TD_TAPE_VAR_EXTERNAL) && v->id < s->it->n_external_stacks
+             ? s->it->external_stacks[v->id]
+             : 0;
+}
+
 /* The operation at its place, the link it is of, the category: as a stack has them. */
 static void
 put_frames (Snapshot *s, uint32_t event, uint32_t var, unsigned category)
@@ -155,15 +181,18 @@ put_frames (Snapshot *s, uint32_t event, uint32_t var, unsigned category)
                          : var < s->it->n_vars     ? s->it->vars[var].site
                                                    : 0;
   const TdTapeSite *site = td_tape_reader_site (s->r, place);
+  const uint32_t stack = stack_of (s, event, var);
   char name[200] = "";
 
   put_text (s->out, "frames");
   begin_list (s->out);
+  put_stack (s, stack);
   if (e != NULL)
     snprintf (name, sizeof name, "%s %.150s", td_tape_phase_name (e->phase),
               td_tape_reader_op_name (s->r, e->opdef));
-  put_frame (s, site != NULL ? td_tape_reader_string (s->r, site->file) : "??",
-             site != NULL ? site->line : 0, name);
+  if (stack == 0)
+    put_frame (s, site != NULL ? td_tape_reader_string (s->r, site->file) : "??",
+               site != NULL ? site->line : 0, name);
   if (e != NULL && e->path != 0)
     put_frame (s, "link", 0, td_tape_reader_path_text (s->r, e->path));
   put_frame (s, "category", 0, td_tape_category_name (category));

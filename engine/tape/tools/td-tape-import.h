@@ -23,7 +23,10 @@ TD_TAPE_BEGIN_C
  * those of the segments for blocks that are there in the end, and those that the trace tells
  * for others: what was asked for, without what the allocator added.  A block is live until its
  * free has completed.  The place of a block is the innermost frame of a Python file that
- * belongs to no library; nothing is said of what it was for: its category is "other". */
+ * belongs to no library; its whole stack is one of the iteration's (td-tape-stacks.h), with
+ * what PyTorch says of C++, and without the frames by which Tapedeck's own snapshots say link
+ * and category; of stacks with more than 4096 frames the innermost are there.  Nothing is said
+ * of what a block was for: its category is "other". */
 #define TD_TAPE_IMPORT_KEY "import"
 /** Also of a raw memory timeline of PyTorch's profiler, which has categories and no places. */
 #define TD_TAPE_IMPORT_TORCH "torch-snapshot"

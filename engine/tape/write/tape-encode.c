@@ -208,6 +208,9 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
   PUT (b, CALL_WORDS, it->call_words, it->n_call_words);
   PUT (b, COLLECTIVES, it->collectives, it->n_collectives);
   PUT (b, RANK_SUMS, it->rank_sums, it->n_rank_sums);
+  PUT (b, STACK_FRAMES, it->stack_frames, it->n_stack_frames);
+  PUT (b, EVENT_STACKS, it->event_stacks, it->n_event_stacks);
+  PUT (b, EXTERNAL_STACKS, it->external_stacks, it->n_external_stacks);
   if (it->stop.stopped)
     PUT (b, STOP, &it->stop, 1);
   if (it->structure == 0)
