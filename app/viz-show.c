@@ -65,6 +65,8 @@ static const char help[]
       "the busiest\n"
       "--by holder|site  what the view growth puts together; default: by holder\n"
       "--by time|bytes    of the view flame: what its boxes are as wide as; default: time\n"
+      "--by peak|end|bytes-time  of the view flame of a memory snapshot: what its calls have\n"
+      "                at the peak or the end, and for how long; default: peak\n"
       "--newest N      of gradients and ridge: only the newest N iterations up to that; "
       "default: the "
       "whole run\n"
@@ -174,7 +176,7 @@ static const View views[] = {
   { "explain", "text json csv", td__show_explain_print, td__show_explain_draw },
   { "timeline", "text json csv", NULL, td__show_timeline_draw, NO_MEMORY,
     td__show_schedule_write },
-  { "flame", "text json csv folded", NULL, td__show_flame_draw, NO_MEMORY,
+  { "flame", "text json csv folded", NULL, td__show_flame_draw, NO_MEMORY | OF_SNAPSHOT,
     td__show_flame_write },
   { "tensor", "text json csv npy", tensor_print, tensor_draw },
   { "origin", "text json", td__show_origin_print, td__show_origin_draw },
@@ -265,7 +267,7 @@ static gboolean
 set_by (Show *s, const char *value)
 {
   s->by_given = value;
-  return td_holders_by_find (value, &s->by) || td_flame_size_find (value, &s->flame_by);
+  return td_holders_by_find (value, &s->by) || td__show_flame_by (s, value);
 }
 
 static gboolean
@@ -378,7 +380,7 @@ static const struct
   { "--function", set_function, "a static function" },
   { "--chain", set_function, "a static function" },
   { "--schedule", set_schedule, "a number from 1 on" },
-  { "--by", set_by, "holder, site, time or bytes" },
+  { "--by", set_by, "holder, site, time, bytes, peak, end or bytes-time" },
   { "--newest", set_newest, "a number from 1 to 10000" },
   { "--range", set_range, "A:B, A:, :B or a number" },
   { "--rules", set_rules, "rules" },
@@ -521,13 +523,13 @@ load (Show *s, const View *view, GError **error)
     {
       g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
                    "%s: a memory snapshot has no operations, and does not say who keeps what: "
-                   "nothing for the view %s (it has memory and blocks)",
+                   "nothing for the view %s (it has memory, blocks and flame)",
                    s->tape, s->view);
       return FALSE;
     }
   td_session_set_shows_discarded (s->session, s->discarded);
   s->reader = td_session_get_reader (s->session);
-  if (view->flags & NO_MEMORY)
+  if ((view->flags & NO_MEMORY) && !td_session_is_snapshot (s->session))
     td_tape_reader_skip_memory (s->reader, true);
   if (!narrow (s, error))
     return FALSE;

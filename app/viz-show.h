@@ -22,6 +22,7 @@ typedef struct
   TdRange range; /* of iterations, of views over the run; empty: all */
   TdHoldersBy by;
   TdFlameSize flame_by;
+  TdFlameKind flame_kind;
   const char *by_given; /* NULL: nothing was */
   TdSession *session;
   TdTapeReader *reader;
@@ -71,5 +72,7 @@ gboolean td__show_trouble (GError **error, const char *text);
 /** The view flame. Owner: the caller. */
 gboolean td__show_flame_write (Show *s, TdSink *sink, GError **error);
 TdScene *td__show_flame_draw (Show *s, GError **error);
+/** Set what --by names for it. FALSE: nothing is called so. */
+gboolean td__show_flame_by (Show *s, const char *name);
 /** Say whether the view knows what --by names, if it was given. */
 gboolean td__show_by_fits (const Show *s);

@@ -91,7 +91,7 @@ complete -c tapedeck -n '__tapedeck_is ranks' -l format -x -a 'text json svg png
 
 complete -c tapedeck -n '__tapedeck_is show' -l view -x -a 'graph backward curves memory blocks holders growth retained what-if gradients findings ridge schedule explain timeline flame tensor origin'
 complete -c tapedeck -n '__tapedeck_is show' -l format -x -a 'text json dot svg png pdf csv npy folded'
-complete -c tapedeck -n '__tapedeck_is show' -l by -x -a 'holder site time bytes'
+complete -c tapedeck -n '__tapedeck_is show' -l by -x -a 'holder site time bytes peak end bytes-time'
 complete -c tapedeck -n '__tapedeck_is show' -l against -r
 complete -c tapedeck -n '__tapedeck_is show' -l discarded
 complete -c tapedeck -n '__tapedeck_is show' -l fit -x

@@ -5,6 +5,7 @@ the file, by Python's own pickle and other code, comes to; and what was exported
 
 SPDX-License-Identifier: MIT
 """
+import collections
 import json
 import os
 import pickle
@@ -61,6 +62,93 @@ def expected(snapshot):
     return sum(start.values()), changes, peak, at_end
 
 
+def stacks(snapshot):
+    """Bytes at the peak and at the end, and bytes times us over the trace, of each stack that allocated,
+    outermost first; of several devices together, in the order of time."""
+    def key(frames):
+        return tuple((f['name'], f['line'], f['filename']) for f in reversed(frames)
+                     if f['line'] or f['filename'] not in ('link', 'category'))
+
+    at_end = {(s['device'], b['address']): b for s in snapshot['segments'] for b in s['blocks']
+              if b['state'] != 'inactive'}
+    all_entries = [(e.get('time_us', 0), d, e) for d, trace in enumerate(snapshot['device_traces'])
+                   for e in trace]
+    all_entries.sort(key=lambda e: e[0])
+    entries = [e for e in all_entries if e[2]['action'] in ('alloc', 'free_completed')]
+    first, last = all_entries[0][0], all_entries[-1][0]
+    # A request that completes at once is no event of its own.
+    if all_entries[0][2]['action'] == 'free_requested':
+        first = all_entries[1][0]
+    seen, live = set(), {}
+    for time, d, e in entries:
+        where = d, e['addr']
+        if e['action'] == 'free_completed' and where not in seen:
+            live[where] = (e['size'], (), first)
+        seen.add(where)
+    for where, b in at_end.items():
+        if where not in seen:
+            live[where] = (b['size'], key(b['frames']), first)
+    last_alloc = {(d, e['addr']): i for i, (_, d, e) in enumerate(entries) if e['action'] == 'alloc'}
+    now = most = sum(size for size, _, _ in live.values())
+    peak, held = list(live.values()), collections.Counter()
+    for i, (time, d, e) in enumerate(entries):
+        where = d, e['addr']
+        if e['action'] == 'alloc':
+            stays = where in at_end and last_alloc[where] == i
+            live[where] = (at_end[where]['size'] if stays else e['size'], key(e['frames']), time)
+            now += live[where][0]
+        else:
+            size, stack, since = live.pop(where)
+            held[stack] += size * (time - since)
+            now -= size
+        if now > most:
+            most, peak = now, list(live.values())
+    for size, stack, since in live.values():
+        held[stack] += size * (last - since)
+    sums = [collections.Counter(), collections.Counter()]
+    for sum_, blocks in zip(sums, (peak, live.values())):
+        for size, stack, _ in blocks:
+            sum_[stack] += size
+    return sums[0], sums[1], held
+
+
+def check_flame(path, snapshot):
+    """Boxes are what the stacks of the pickle add up to, and so are lines of folded stacks."""
+    peak, end, held = stacks(snapshot)
+
+    def name(frame):
+        function, line, file = frame
+        return (function or file) if line == 0 or file == '??' else f'{function} ({os.path.basename(file)}:{line})'
+
+    for by, sums, whole in (('peak', peak, 'the peak'), ('end', end, 'the end')):
+        flame = json.loads(run('show', path, '--view', 'flame', '--by', by, '--format', 'json').stdout)
+        nodes, named = flame['nodes'], collections.Counter()
+        assert nodes[0]['bytes'] == sum(sums.values()), (by, nodes[0]['bytes'], sum(sums.values()))
+        assert nodes[0]['byte_ms'] == sum(held.values()) // 1000 or abs(
+            nodes[0]['byte_ms'] - sum(held.values()) / 1000) <= len(held) + 1
+        inside = collections.defaultdict(list)
+        for node in nodes:
+            inside[node['parent']].append(node)
+        for i, node in enumerate(nodes):
+            inner = inside[i]
+            assert not inner or node['bytes'] == sum(n['bytes'] for n in inner), node
+            assert not inner or node['blocks'] == sum(n['blocks'] for n in inner), node
+        for stack, size in sums.items():
+            named[';'.join([whole] + [name(f).replace(';', ',') for f in stack]
+                           if stack else [whole, 'stack not known'])] += size
+        folded = collections.Counter()
+        for line in run('show', path, '--view', 'flame', '--by', by, '--format',
+                        'folded').stdout.splitlines():
+            text, size = line.rsplit(' ', 1)
+            folded[text[:-len(';itself')] if text.endswith(';itself') else text] += int(size)
+        assert folded == named, (by, folded - named, named - folded)
+    assert '·s over the whole trace' in run('show', path, '--view', 'flame', '--by',
+                                            'bytes-time').stdout
+    assert run('show', path, '--view', 'flame', '--format', 'svg').stdout.startswith('<?xml')
+    error = run('show', path, '--view', 'flame', '--by', 'time', status=2).stderr
+    assert 'peak, end or bytes-time' in error, error
+
+
 def check(path, tape):
     with open(path, 'rb') as file:
         snapshot = pickle.load(file)
@@ -83,6 +171,8 @@ def check(path, tape):
         blocks = json.loads(run('show', path, '--view', 'blocks', '--format', 'json').stdout)
         assert {(b['address'], b['bytes']) for b in blocks['blocks']} == {
             (address, size) for (_, address), size in at_end.items()}
+        if any(e['frames'] for trace in snapshot['device_traces'] for e in trace):
+            check_flame(tape, snapshot)
     return snapshot, at_end
 
 

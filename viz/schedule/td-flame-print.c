@@ -14,6 +14,29 @@
 
 static const char *const lane_words[] = { "forward", "backward", "update", "all" };
 
+/* What is said of layers, and of calls. */
+typedef struct
+{
+  const char *time, *name, *one, *many, *count; /* of columns; of what is counted */
+  const char *csv, *json_time, *json_count;
+} Words;
+
+static const Words of_layers
+    = { "time",      "layer",
+        "operation", "operations",
+        "ops",       "depth,lane,path,name,operations,event,ns,bytes,sampled,untimed",
+        "ns",        "operations" };
+static const Words of_calls
+    = { "held",    "call",   "block",
+        "blocks",  "blocks", "depth,lane,path,name,blocks,event,byte_ms,bytes,sampled,untimed",
+        "byte_ms", "blocks" };
+
+static const Words *
+words_of (const TdFlame *flame)
+{
+  return flame->kind == TD_FLAME_LAYERS ? &of_layers : &of_calls;
+}
+
 static double
 share_of (const TdFlame *flame, gint node, gint whole, TdFlameSize size)
 {
@@ -52,6 +75,8 @@ append_size (const TdFlame *flame, gint node, TdFlameSize size, GString *out)
 
   if (size == TD_FLAME_BYTES)
     g_string_append (out, td_format_bytes (text, n->size[size]));
+  else if (flame->kind != TD_FLAME_LAYERS)
+    g_string_append_printf (out, "%s·s", td_format_bytes (text, n->size[size] / 1000));
   else if (is_untimed (n))
     g_string_append (out, "not timed");
   else
@@ -88,8 +113,12 @@ td_flame_describe (const TdFlame *flame, gint node, TdFlameSize size)
   GString *out = g_string_new (NULL);
   char share[TD_FORMAT_SIZE], count[TD_FORMAT_SIZE];
 
-  append_path (flame, node, MIN (n->depth, 2), " › ", out);
-  if (n->depth > 1)
+  /* Of a stack of sixty calls the innermost two say more than all. */
+  append_path (flame, node,
+               flame->kind == TD_FLAME_LAYERS ? MIN (n->depth, 2)
+                                              : MAX (n->depth - 1, MIN (n->depth, 1)),
+               " › ", out);
+  if (n->depth > 1 && flame->kind == TD_FLAME_LAYERS)
     g_string_append_printf (out, " · %s", lane_words[n->lane]);
   g_string_append (out, " · ");
   append_size (flame, node, size, out);
@@ -97,13 +126,29 @@ td_flame_describe (const TdFlame *flame, gint node, TdFlameSize size)
   g_string_append (out, " · ");
   append_size (flame, node, other, out);
   g_string_append_printf (out, ", %s", format_share (share, flame, node, other));
-  if (n->is_op)
+  if (n->is_op && n->event >= 0)
     g_string_append_printf (out, " · event %d", n->event);
   else
-    g_string_append_printf (out, " · %s %s", td_format_count (count, n->n_ops),
-                            td_plural (n->n_ops, "operation", "operations"));
+    g_string_append_printf (
+        out, " · %s %s", td_format_count (count, n->n_ops),
+        td_plural (n->n_ops, words_of (flame)->one, words_of (flame)->many));
   append_doubts (n, out);
   return g_string_free (out, FALSE);
+}
+
+/* "1.5 GB at the peak in 45 blocks". */
+static void
+append_whole_of_calls (const TdFlame *flame, TdFlameSize size, GString *out)
+{
+  const TdFlameNode *n = &flame->nodes[0];
+  char text[TD_FORMAT_SIZE];
+
+  append_size (flame, 0, size, out);
+  if (size == TD_FLAME_TIME)
+    g_string_append (out, " over the whole trace");
+  else
+    g_string_append_printf (out, " at %s in %s %s", n->name, td_format_count (text, n->n_ops),
+                            td_plural (n->n_ops, "block", "blocks"));
 }
 
 /* "62.5 µs in 45 operations, 3.5 µs between them". */
@@ -132,7 +177,9 @@ td_flame_title (const TdFlame *flame, gint zoom, TdFlameSize size)
   GString *out = g_string_new (NULL);
   char text[TD_FORMAT_SIZE];
 
-  if (zoom == 0)
+  if (zoom == 0 && flame->kind != TD_FLAME_LAYERS)
+    append_whole_of_calls (flame, size, out);
+  else if (zoom == 0)
     append_whole (flame, size, out);
   else
     {
@@ -194,7 +241,8 @@ print_text (const TdFlame *flame, TdFlameSize size, GString *out)
   guint n_left_out = 0;
 
   g_string_append_printf (out, "%s: %s\n%10s%10s%9s%8s  %s\n", flame->nodes[0].name, title,
-                          "time", "bytes", "share", "ops", "layer");
+                          words_of (flame)->time, "bytes", "share", words_of (flame)->count,
+                          words_of (flame)->name);
   for (gint i = 0; i < (gint)flame->n;)
     {
       gboolean listed = is_listed (flame, i, size);
@@ -206,9 +254,10 @@ print_text (const TdFlame *flame, TdFlameSize size, GString *out)
       i = listed ? i + 1 : flame->nodes[i].end;
     }
   if (n_left_out > 0)
-    g_string_append_printf (out, "%u %s in boxes of less than 0.1 %% %s not listed\n",
-                            n_left_out, td_plural (n_left_out, "operation", "operations"),
-                            td_plural (n_left_out, "is", "are"));
+    g_string_append_printf (
+        out, "%u %s in boxes of less than 0.1 %% %s not listed\n", n_left_out,
+        td_plural (n_left_out, words_of (flame)->one, words_of (flame)->many),
+        td_plural (n_left_out, "is", "are"));
 }
 
 /* ---- other programs ---- */
@@ -218,7 +267,9 @@ dup_path (const TdFlame *flame, gint node)
 {
   GString *path = g_string_new (NULL);
 
-  append_path (flame, node, MIN (flame->nodes[node].depth, 2), "/", path);
+  append_path (flame, node,
+               MIN (flame->nodes[node].depth, flame->kind == TD_FLAME_LAYERS ? 2 : 1), "/",
+               path);
   return g_string_free (path, FALSE);
 }
 
@@ -227,7 +278,7 @@ print_csv (const TdFlame *flame, TdSink *sink)
 {
   GString *out = sink->text;
 
-  g_string_append (out, "depth,lane,path,name,operations,event,ns,bytes,sampled,untimed\n");
+  g_string_append_printf (out, "%s\n", words_of (flame)->csv);
   for (guint i = 0; i < flame->n; i++)
     {
       const TdFlameNode *n = &flame->nodes[i];
@@ -238,7 +289,7 @@ print_csv (const TdFlame *flame, TdSink *sink)
       g_string_append_c (out, ',');
       td_csv_append (out, n->name);
       g_string_append_printf (out, ",%u,", n->n_ops);
-      if (n->is_op)
+      if (n->is_op && n->event >= 0)
         g_string_append_printf (out, "%d", n->event);
       g_string_append_printf (out, ",%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%u,%u\n",
                               n->size[TD_FLAME_TIME], n->size[TD_FLAME_BYTES], n->n_sampled,
@@ -256,6 +307,8 @@ print_json (const TdFlame *flame, TdFlameSize size, TdSink *sink)
   td_json_begin_object (&j);
   td_json_member_int (&j, "iteration", td_iteration_get_number (flame->iteration));
   td_json_member_string (&j, "by", td_flame_size_name (size));
+  if (flame->kind != TD_FLAME_LAYERS)
+    td_json_member_string (&j, "at", flame->nodes[0].name);
   td_json_key (&j, "nodes");
   td_json_begin_array (&j);
   for (guint i = 0; i < flame->n; i++)
@@ -272,10 +325,10 @@ print_json (const TdFlame *flame, TdFlameSize size, TdSink *sink)
           td_json_key (&j, "id");
           td_json_id (&j, n->key);
         }
-      if (n->is_op)
+      if (n->is_op && n->event >= 0)
         td_json_member_int (&j, "event", n->event);
-      td_json_member_int (&j, "operations", n->n_ops);
-      td_json_member_int (&j, "ns", (gint64)n->size[TD_FLAME_TIME]);
+      td_json_member_int (&j, words_of (flame)->json_count, n->n_ops);
+      td_json_member_int (&j, words_of (flame)->json_time, (gint64)n->size[TD_FLAME_TIME]);
       td_json_member_int (&j, "bytes", (gint64)n->size[TD_FLAME_BYTES]);
       td_json_member_share (&j, "share", share_of (flame, (gint)i, 0, size));
       td_json_member_int (&j, "sampled", n->n_sampled);

@@ -197,14 +197,21 @@ end_run (Flame *f, gint row)
 
   if (run->n == 0)
     return;
-  if (f->look->size == TD_FLAME_TIME)
+  if (f->look->size == TD_FLAME_TIME && f->flame->kind != TD_FLAME_LAYERS)
+    {
+      td_format_bytes (text, run->size / 1000);
+      g_strlcat (text, "·s", sizeof text);
+    }
+  else if (f->look->size == TD_FLAME_TIME)
     td_format_ns (text, run->size);
   else
     td_format_bytes (text, run->size);
   tip = g_strdup_printf ("%u %s too narrow to be seen · %u %s · %s · zoom in to see %s", run->n,
                          td_plural (run->n, "box", "boxes"), run->n_ops,
-                         td_plural (run->n_ops, "operation", "operations"), text,
-                         td_plural (run->n, "it", "them"));
+                         f->flame->kind == TD_FLAME_LAYERS
+                             ? td_plural (run->n_ops, "operation", "operations")
+                             : td_plural (run->n_ops, "block", "blocks"),
+                         text, td_plural (run->n, "it", "them"));
   td_scene_mark (f->b, TD_TAG_LANE, 0, row, tip);
   td_scene_add_shape (f->b, TD_PRIM_RECT,
                       (TdSceneRect){ run->from, f->plot.y + row * f->row + 2,

@@ -4,6 +4,10 @@
  * many bytes they made. A node's children are in the order in which they began, and together
  * they are what the node is.
  *
+ * Of a memory snapshot it is a tree of calls, with the blocks that they allocated: how many
+ * bytes of them are there at one moment, and bytes times time, how much they were there over
+ * the whole trace. The largest of a node's children comes first.
+ *
  * Time is the device's where the tape knows it, else the host's: of an operation that a device
  * ran untimed it is how long the host took to issue it, and is marked so.
  *
@@ -19,8 +23,16 @@ G_BEGIN_DECLS
 
 typedef enum
 {
-  TD_FLAME_TIME,  /* ns */
-  TD_FLAME_BYTES, /* of outputs; of a view as many as it shows */
+  TD_FLAME_LAYERS, /* of an iteration */
+  TD_FLAME_PEAK,   /* calls of a snapshot, with what is there at its peak */
+  TD_FLAME_END,    /* and at its end */
+  TD_N_FLAME_KINDS
+} TdFlameKind;
+
+typedef enum
+{
+  TD_FLAME_TIME,  /* ns; of calls bytes times ms */
+  TD_FLAME_BYTES, /* of outputs; of a view as many as it shows; of calls: of blocks */
   TD_N_FLAME_SIZES
 } TdFlameSize;
 
@@ -36,7 +48,7 @@ typedef struct
   guint64 key;                  /* what a click selects: a group, an operation; 0: nothing */
   gint32 event;                 /* the operation, or the first of them */
   gboolean is_op;               /* one operation */
-  guint32 n_ops;                /* in it */
+  guint32 n_ops;                /* in it; of calls: blocks that are there at the moment */
   guint32 n_sampled, n_untimed; /* of these: timed only now and then, not on their device */
   const char *name, *path;
   guint64 size[TD_N_FLAME_SIZES];
@@ -45,6 +57,7 @@ typedef struct
 
 typedef struct
 {
+  TdFlameKind kind;
   TdIteration *iteration; /* owned */
   guint n;
   TdFlameNode *nodes; /* parents first, in order of beginning */
@@ -53,6 +66,8 @@ typedef struct
 
 /** Add up an iteration. Owner: the caller. */
 TdFlame *td_flame_new (TdIteration *iteration);
+/** The same of the calls of a memory snapshot. NULL: the tape has no stacks. */
+TdFlame *td_flame_stacks_new (TdIteration *iteration, TdFlameKind kind);
 void td_flame_free (TdFlame *flame);
 
 /** Find the node that stands for a key in a lane (TD_FLAME_ALL: in the first that has it), key

@@ -78,6 +78,15 @@ td_iteration_get_site (const TdIteration *self, guint32 site, guint32 *line)
 }
 
 const char *
+td_iteration_get_function (const TdIteration *self, guint32 site)
+{
+  const char *text
+      = site && self->names->function ? self->names->function (self->names_data, site) : NULL;
+
+  return text ? text : "";
+}
+
+const char *
 td_iteration_get_op_name (const TdIteration *self, guint event)
 {
   const char *text = self->names->op (self->names_data, self->tape->events[event].opdef);

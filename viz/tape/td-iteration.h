@@ -37,6 +37,7 @@ typedef struct
   const char *(*op) (gpointer data, guint32 opdef);
   const char *(*path) (gpointer data, guint32 path);
   const char *(*site) (gpointer data, guint32 site, guint32 *line); /* returns the file */
+  const char *(*function) (gpointer data, guint32 site);            /* may be missing */
 } TdNamesClass;
 
 /** An event that a static schedule ran instead of the program's code. */
@@ -100,6 +101,7 @@ gint td_iteration_get_layer (const TdIteration *self, guint event);
 const char *td_iteration_get_string (const TdIteration *self, guint32 id);
 const char *td_iteration_get_path_name (const TdIteration *self, guint32 path);
 const char *td_iteration_get_site (const TdIteration *self, guint32 site, guint32 *line);
+const char *td_iteration_get_function (const TdIteration *self, guint32 site);
 const char *td_iteration_get_var_name (const TdIteration *self, guint var);
 const char *td_iteration_get_op_name (const TdIteration *self, guint event);
 const char *td_iteration_get_link_path (const TdIteration *self, guint event);

@@ -10,6 +10,7 @@ typedef struct
 {
   const char *file;
   guint32 line;
+  const char *function;
 } Site;
 
 typedef struct
@@ -98,6 +99,7 @@ add_site (Names *names, guint32 id)
     {
       site->file = td_tape_reader_string (names->handle->reader, on_tape->file);
       site->line = on_tape->line;
+      site->function = td_tape_reader_string (names->handle->reader, on_tape->function);
     }
   g_hash_table_insert (names->sites, GUINT_TO_POINTER (id), site);
 }
@@ -154,6 +156,8 @@ collect (Names *names, const TdTapeIteration *t)
     add_string (names, t->faults[i].operand);
   for (guint i = 0; i < t->n_devices; i++)
     add_string (names, t->devices[i].name);
+  for (guint i = 0; i < t->n_stack_frames; i++)
+    add_site (names, t->stack_frames[i].site);
   add_string (names, t->stop.reason);
   add_site (names, t->stop.site);
 }
@@ -200,7 +204,16 @@ get_site (gpointer data, guint32 id, guint32 *line)
   return site->file;
 }
 
-static const TdNamesClass names_class = { get_string, get_op, get_path, get_site };
+static const char *
+get_function (gpointer data, guint32 id)
+{
+  const Site *site = g_hash_table_lookup (((Names *)data)->sites, GUINT_TO_POINTER (id));
+
+  return site ? site->function : NULL;
+}
+
+static const TdNamesClass names_class
+    = { get_string, get_op, get_path, get_site, get_function };
 
 TdIteration *
 td__iteration_new_from_handle (TdTapeHandle *handle, const TdTapeIteration *tape)
