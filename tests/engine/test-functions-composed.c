@@ -48,6 +48,26 @@ assert_said (TdStatus status, const char *part)
   td_error_clear ();
 }
 
+/* --- no rows --- */
+
+/* Chainer divides by the rows that count, or 1.  First of all tests: the place for the losses
+ * of the rows is not there yet. */
+static void
+softmax_cross_entropy__of_no_rows_is_0 (void **state)
+{
+  TD_SCOPE ("test")
+    {
+      TdVar *x = td_variable (td_zeros (TD_F32, TD_SHAPE (0, 4)), "x"),
+            *t = td_zeros (TD_I32, TD_SHAPE (0)), *loss = td_softmax_cross_entropy (x, t);
+
+      assert_null (td_error ());
+      assert_true (td_item (loss) == 0);
+      assert_int_equal (td_backward (loss, 0), TD_OK);
+      assert_int_equal (td_size (td_grad (x)), 0);
+      assert_int_equal (td_size (td_softmax_cross_entropy (x, t, .reduce = "no")), 0);
+    }
+}
+
 /* --- options --- */
 
 static void
@@ -427,6 +447,7 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown (softmax_cross_entropy__of_no_rows_is_0, setup, teardown),
     cmocka_unit_test_setup_teardown (options__have_chainers_defaults, setup, teardown),
     cmocka_unit_test_setup_teardown (activations__can_be_handed_to_a_sequence, setup, teardown),
     cmocka_unit_test_setup_teardown (reductions__are_words_and_wrong_ones_are_named, setup,

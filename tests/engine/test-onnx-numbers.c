@@ -253,11 +253,32 @@ out__of_two_axes_of_one_in_a_size_left_open_says_so (void **state)
   assert_non_null (strstr (told, "a size is taken for batch or length in reshape"));
 }
 
+/* What cannot be saved has an error, also where the one that it failed by was taken. */
+static void
+out__of_what_has_failed_has_an_error (void **state)
+{
+  (void)state;
+  TD_USING (keep_graph, true)
+    {
+      TdVar *x = td_name (td_randn (TD_F32, TD_SHAPE (2, 3)), "x");
+      TdVar *y = td_reshape (x, TD_SHAPE (4, 2));
+
+      assert_non_null (td_error ());
+      td_error_clear ();
+      assert_int_equal (td_save_onnx (&y, 1, td_test_tmp ("failed.onnx"), .in = &x, .n_in = 1),
+                        TD_ERR_STATE);
+      assert_non_null (td_error ());
+      assert_non_null (strstr (td_error ()->message, "an operation that failed"));
+      td_error_clear ();
+    }
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     engine_test (out__with_a_number_that_may_be_a_size_says_so),
+    engine_test (out__of_what_has_failed_has_an_error),
     engine_test (out__of_two_axes_of_one_in_a_size_left_open_says_so),
   };
 

@@ -192,6 +192,7 @@ td__cpu_scratch (int slot, size_t bytes)
 {
   const size_t page = 4096;
 
+  bytes += bytes == 0; /* NULL is for no memory: of no rows there is a place, too */
   if (bytes <= scratch.bytes[slot])
     return scratch.data[slot];
   pthread_once (&scratch_once, scratch_start);

@@ -295,7 +295,7 @@ check_inputs (const Graph *g, const TdSite *site)
       return td__fail (
           TD_ERR_ARG, call, site,
           "no output was computed from input %u by operations that kept their graph: "
-          "run the code in TD_USING (keep_graph, true)",
+          "run the code in TD_USING (keep_graph, true), or leave an input out that none uses",
           i);
   return TD_OK;
 }
@@ -345,7 +345,10 @@ td_save_onnx_at (TdVar *const *outs, size_t n, const char *path, TdOnnxOpt optio
   if (n == 0 || n > INT32_MAX || path == NULL || options.n_in < 0)
     return td__fail (TD_ERR_ARG, call, site, "outputs, and a file's name, expected");
   if (!all_usable (outs, (int)n, site) || !all_usable (options.in, options.n_in, site))
-    return td__error_status ();
+    return td_error () != NULL ? td__error_status ()
+                               : td__fail (TD_ERR_STATE, call, site,
+                                           "a variable is of an operation that failed, and "
+                                           "whose error was cleared");
   g.s = td__schedule_new (0);
   status = save (&g, outs, (int)n, path, site);
   td__schedule_free (g.s);
