@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pages/td-picture-page.h"
+#include "schedule/td-flame.h"
 #include "td-tape-writer.h"
 #include "window/td-window-private.h"
 
@@ -161,6 +162,50 @@ snapshots__open_on_the_memory_page (void **state)
   ui_test_open_sample (NULL);
 }
 
+static const char *
+flame_title (void)
+{
+  return gtk_label_get_text (GTK_LABEL (ui_test_named ("flame-title")));
+}
+
+/* Calls are boxes, in bytes and in bytes times time; one is zoomed into, and out of. */
+static void
+snapshots__have_a_flame_graph_of_their_stacks (void **state)
+{
+  ui_test_open (td_test_source ("tests/golden/snapshot/small-4.pickle"));
+  ui_test_resize (1440, 900);
+  ui_test_do ("show-page", "debug");
+  ui_test_do ("flame", "bytes");
+  ui_test_settle ();
+  TdSceneView *view = ui_test_panel_scene_view ("schedule", "flame");
+  g_autofree char *bytes = td_scene_dump (td_scene_view_get_scene (view));
+  assert_contains (bytes, "forward (train.py:12)");
+  assert_string_equal (flame_title (), "40.5 MB at the peak in 5 blocks");
+  ui_test_save_picture ("snapshot-flame.png");
+  g_autoptr (TdIteration) it = td_session_get_current (ui_test_session ());
+  g_autoptr (TdFlame) flame = td_flame_stacks_new (it, TD_FLAME_PEAK);
+  TdSceneHit hit = { .tag = TD_TAG_ROW, .data = 2 };
+  g_signal_emit_by_name (view, "opened", &hit, 0.0, 0.0);
+  ui_test_settle ();
+  g_autofree char *zoomed = td_flame_title (flame, 2, TD_FLAME_BYTES);
+  assert_string_equal (flame_title (), zoomed);
+  assert_contains (zoomed, "% of the peak");
+  g_signal_emit_by_name (view, "opened", &hit, 0.0, 0.0); /* the top: out again */
+  ui_test_settle ();
+  g_autofree char *around = td_flame_title (flame, 1, TD_FLAME_BYTES);
+  assert_string_equal (flame_title (), around);
+  ui_test_do ("flame", "time");
+  ui_test_settle ();
+  assert_non_null (
+      ui_test_find_button (ui_test_panel_page ("schedule", "flame"), "Bytes × Time"));
+  g_autofree char *held = td_scene_dump (td_scene_view_get_scene (view));
+  assert_string_not_equal (held, bytes);
+  ui_test_open_sample (NULL);
+  ui_test_do ("flame", "time");
+  ui_test_settle ();
+  assert_non_null (ui_test_find_button (ui_test_panel_page ("schedule", "flame"), "Time"));
+}
+
 /* A trace opens on its timeline; one that is cut off says so and how far it went. */
 static void
 traces__open_on_the_timeline (void **state)
@@ -249,6 +294,7 @@ main (int argc, char **argv)
     ui_test (recordings__that_are_not_whole_say_so_when_they_open),
     ui_test (recordings__of_a_rank_say_which_other_does_not_come),
     ui_test (snapshots__open_on_the_memory_page),
+    ui_test (snapshots__have_a_flame_graph_of_their_stacks),
     ui_test (traces__open_on_the_timeline),
     ui_test (dy17__a_model_with_another_number_of_layers_runs_again_in_the_same_app),
   };

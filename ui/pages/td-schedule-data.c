@@ -110,7 +110,13 @@ td__schedule_get_flame (TdScheduleData *data)
 {
   TdIteration *iteration = td_page_get_iteration (data->page);
   if (!data->flame && iteration)
-    data->flame = td_flame_new (iteration);
+    {
+      data->flame = td_flame_stacks_new (iteration, TD_FLAME_PEAK); /* a snapshot's */
+      if (!data->flame_sized)
+        data->flame_size = data->flame ? TD_FLAME_BYTES : TD_FLAME_TIME;
+      if (!data->flame)
+        data->flame = td_flame_new (iteration);
+    }
   return data->flame;
 }
 

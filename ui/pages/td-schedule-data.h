@@ -36,6 +36,7 @@ typedef struct
   guint cursor;                   /* row of the static schedule, plus 1; 0: none */
   guint explain_cursor;           /* the same of the rows that explain */
   TdFlameSize flame_size;
+  gboolean flame_sized; /* by the user */
   TdFlamePlace flame_zoom, flame_cursor;
   gboolean flame_walked; /* the cursor is where keys or a click led it; else at the selection */
 } TdScheduleData;

@@ -56,7 +56,7 @@ go_to (TdScheduleData *data, const TdFlame *flame, gint node)
   data->flame_cursor = place_of (flame, node);
   data->flame_walked = TRUE;
   data->picking = TRUE;
-  if (flame->nodes[node].key)
+  if (flame->nodes[node].key && flame->kind == TD_FLAME_LAYERS)
     td_session_select (td_page_get_session (data->page), flame->nodes[node].key);
   data->picking = FALSE;
   td_page_refresh (data->page);
@@ -80,13 +80,14 @@ td__flame_zoom_out (TdScheduleData *data)
   return TRUE;
 }
 
-/* An operation has nothing in it to zoom into: it is a moment. */
+/* An operation has nothing in it to zoom into: it is a moment.  A call of a snapshot is none.
+ */
 static void
 zoom_in (TdScheduleData *data, const TdFlame *flame, gint node)
 {
   if (!flame->nodes[node].is_op)
     zoom_to (data, flame, node);
-  else
+  else if (flame->nodes[node].event >= 0)
     td_session_set_moment (td_page_get_session (data->page),
                            td_iteration_get_number (flame->iteration),
                            flame->nodes[node].event);
@@ -162,11 +163,23 @@ td__flame_set_size (TdScheduleData *data, TdFlameSize size)
 {
   if (data->flame_size == size)
     return;
+  data->flame_sized = TRUE;
   data->flame_size = size;
   td_page_refresh (data->page);
 }
 
 /* ---- the bar ---- */
+
+/* What boxes are as wide as, of layers and of a snapshot's calls. */
+static const struct
+{
+  const char *label, *tip;
+} size_words[][TD_N_FLAME_SIZES] = {
+  { { "Time", "Boxes as wide as the time they took" },
+    { "Bytes", "Boxes as wide as the bytes they made" } },
+  { { "Bytes × Time", "Boxes as wide as what their blocks held, over the whole trace" },
+    { "Bytes", "Boxes as wide as their blocks at the peak" } },
+};
 
 typedef struct
 {
@@ -213,6 +226,12 @@ td__flame_bar_update (GtkWidget *widget)
   gint zoom = zoom_of (bar->data, flame);
   g_autofree char *title = td_flame_title (flame, zoom, bar->data->flame_size);
   g_autofree char *valid = g_utf8_make_valid (title, -1);
+  for (guint s = 0; s < TD_N_FLAME_SIZES; s++)
+    {
+      gboolean of_calls = flame->kind != TD_FLAME_LAYERS;
+      gtk_button_set_label (GTK_BUTTON (bar->sizes[s]), size_words[of_calls][s].label);
+      td_tip_set (bar->sizes[s], size_words[of_calls][s].tip);
+    }
   gtk_toggle_button_set_active (GTK_TOGGLE_BUTTON (bar->sizes[bar->data->flame_size]), TRUE);
   gtk_label_set_text (bar->title, valid);
   td_tip_set (GTK_WIDGET (bar->title), valid);

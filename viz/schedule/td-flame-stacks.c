@@ -212,6 +212,13 @@ typedef struct
   gint depth;
 } Todo;
 
+/* What a click comes back to.  Keys of operations are hashes: hardly ever such a number. */
+static guint64
+key_of (guint32 call, gboolean itself)
+{
+  return call > 0 ? (guint64)1 << 63 | (guint64)call << 1 | (itself ? 1 : 0) : 0;
+}
+
 /* The largest is taken first. */
 static void
 push_inner (Builder *b, GArray *todo, const Todo *of)
@@ -237,6 +244,7 @@ fill_node (Builder *b, TdFlameNode *node, const Todo *of)
   *node = (TdFlameNode){ .parent = of->parent,
                          .depth = of->depth,
                          .lane = TD_FLAME_ALL,
+                         .key = key_of (of->call, FALSE),
                          .event = -1,
                          .is_op = call->first == 0 && of->parent >= 0,
                          .n_ops = call->n,
@@ -254,6 +262,7 @@ add_own (Builder *b, const Todo *of)
   TdFlameNode own = { .parent = of->node,
                       .depth = of->depth + 1,
                       .lane = TD_FLAME_ALL,
+                      .key = key_of (of->call, TRUE),
                       .event = -1,
                       .is_op = TRUE,
                       .n_ops = call->n_own,
