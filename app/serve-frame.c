@@ -197,21 +197,46 @@ td_serve_frame (TdServeRequest *r, const char *method, const char *version, int 
   return true;
 }
 
-static enum MHD_Result
-count_one (void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+typedef struct
 {
+  struct MHD_Connection *connection;
+  const char *name; /* of the trailer that is looked at */
+  bool is_header;   /* it lies where a header does */
+  int n;
+} Trailers;
+
+static enum MHD_Result
+compare_place (void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+  Trailers *t = user;
+
   (void)kind;
-  (void)name;
   (void)value;
-  ++*(int *)user;
+  t->is_header |= name == t->name;
   return MHD_YES;
 }
 
+static enum MHD_Result
+count_trailer (void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+  Trailers *t = user;
+
+  (void)kind;
+  (void)value;
+  t->name = name;
+  t->is_header = false;
+  MHD_get_connection_values (t->connection, MHD_HEADER_KIND, compare_place, t);
+  t->n += !t->is_header;
+  return MHD_YES;
+}
+
+/* libmicrohttpd 0.9.75 lists the last header again, as a trailer, where the CR of the last line
+ * came without its LF. */
 bool
 td_serve_has_trailer (const TdServeRequest *r)
 {
-  int n = 0;
+  Trailers t = { .connection = r->connection };
 
-  MHD_get_connection_values (r->connection, MHD_FOOTER_KIND, count_one, &n);
-  return n > 0;
+  MHD_get_connection_values (r->connection, MHD_FOOTER_KIND, count_trailer, &t);
+  return t.n > 0;
 }

@@ -142,7 +142,8 @@ def counted(server):
 
 
 def byte_by_byte(server):
-    """Three requests on one connection, in pieces of one byte and of seven: the heads lie in one piece nevertheless."""
+    """Three requests on one connection, in pieces of one byte and of seven: the heads lie in one piece nevertheless. So
+    they are where they are cut in two, at each byte; the second part waits until the first has been read."""
     problems = []
     data = (request(b"X: y\r\nContent-Length: 22\r\n") + request(b"Transfer-Encoding: chunked\r\n", CHUNKS)
             + b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -154,6 +155,15 @@ def byte_by_byte(server):
             got = answers(read_all(s))
         if [status for status, _ in got] != [200] * 3:
             problems.append(f"pieces of {n}: {got!r:.300}")
+    for cut in range(1, len(data)):
+        with connect(server) as s:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            s.sendall(data[:cut])
+            time.sleep(0.002)
+            s.sendall(data[cut:])
+            got = answers(read_all(s))
+        if [status for status, _ in got] != [200] * 3:
+            problems.append(f"cut at {data[:cut][-30:]!r}: {got!r:.300}")
     return problems
 
 
