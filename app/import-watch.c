@@ -6,7 +6,6 @@
 
 #include "command.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +15,7 @@
 #define PARTS 1000
 
 static volatile sig_atomic_t cancelled;
+static const int signals[] = { SIGINT, SIGTERM };
 
 static void
 on_signal (int number)
@@ -91,8 +91,12 @@ td_import_watch_begin (TdImportWatch *w, const char *path, bool lines)
                         .name = slash != NULL ? slash + 1 : path,
                         .start_ns = now_ns (),
                         .part = -1 };
-  sigaction (SIGINT, &action, NULL);
-  sigaction (SIGTERM, &action, NULL);
+  for (int i = 0; i < 2; i++)
+    {
+      sigaction (signals[i], NULL, &w->before[i]);
+      if (w->before[i].sa_handler != SIG_IGN) /* as nohup and a script's & have it */
+        sigaction (signals[i], &action, NULL);
+    }
   if (lines)
     signal (SIGPIPE, SIG_IGN);
 }
@@ -102,8 +106,8 @@ td_import_watch_end (TdImportWatch *w, const char *error)
 {
   if (w->options.progress == print_on_terminal && w->part >= 0)
     fputs ("\r\033[K", stderr);
-  signal (SIGINT, SIG_DFL);
-  signal (SIGTERM, SIG_DFL);
+  for (int i = 0; i < 2; i++)
+    sigaction (signals[i], &w->before[i], NULL);
   if (error == NULL)
     return TD_EXIT_OK;
   if (cancelled == 0)

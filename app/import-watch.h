@@ -6,6 +6,7 @@
 
 #include "td-tape-import.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ typedef struct
   uint64_t start_ns;
   TdTapeImportStage stage; /* said last, with `part` of 1000 */
   int part;                /* -1: nothing was said */
+  struct sigaction before[2];
 } TdImportWatch;
 
 /** Begin to look on at an import of `path`: with `lines` on standard output, else on standard

@@ -68,6 +68,15 @@ with tempfile.TemporaryDirectory() as scratch:
         assert end_while_it_reads(number, 'import', large, '-o', tape) == (128 + number, CANCELLED)
         assert kept(scratch) == alone, kept(scratch)
 
+    # A signal that is ignored, as behind nohup, stays so.
+    child = start('import', large, '--progress', '-o', tape, stdout=subprocess.PIPE,
+                  preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    assert child.stdout.readline().endswith(' reading\n')
+    child.send_signal(signal.SIGINT)
+    child.communicate()
+    assert child.returncode == 0, child.returncode
+    os.remove(tape)
+
     # What it does, and how far that is: from nothing to all, never back.
     child = start('import', large, '--progress', '-o', tape, stdout=subprocess.PIPE)
     *lines, summary = child.communicate()[0].splitlines()

@@ -15,20 +15,35 @@
 
 static char error[256];
 
+/* Reads to the end of fd and closes it. */
 static TapePickle *
-read_bytes (const void *bytes, size_t n)
+read_and_close (int fd, const TapeEntries *entries)
+{
+  TapePickle *p;
+
+  assert_true (fd >= 0);
+  error[0] = '\0';
+  p = td__tape_pickle_read (fd, NULL, entries, error, sizeof error);
+  close (fd);
+  assert_true ((p == NULL) == (error[0] != '\0'));
+  return p;
+}
+
+static int
+file_of (const void *bytes, size_t n)
 {
   const int fd = memfd_create ("pickle", MFD_CLOEXEC);
-  TapePickle *p;
 
   assert_true (fd >= 0);
   assert_int_equal (write (fd, bytes, n), n);
   assert_int_equal (lseek (fd, 0, SEEK_SET), 0);
-  error[0] = '\0';
-  p = td__tape_pickle_read (fd, NULL, NULL, error, sizeof error);
-  close (fd);
-  assert_true ((p == NULL) == (error[0] != '\0'));
-  return p;
+  return fd;
+}
+
+static TapePickle *
+read_bytes (const void *bytes, size_t n)
+{
+  return read_and_close (file_of (bytes, n), NULL);
 }
 
 /* What was handed on. */
@@ -66,17 +81,7 @@ take (void *user, const TapePickle *p, uint32_t device, TapeValue dict, char *te
 static TapePickle *
 read_entries (const void *bytes, size_t n, Taken *taken)
 {
-  const int fd = memfd_create ("pickle", MFD_CLOEXEC);
-  TapePickle *p;
-
-  assert_true (fd >= 0);
-  assert_int_equal (write (fd, bytes, n), n);
-  assert_int_equal (lseek (fd, 0, SEEK_SET), 0);
-  error[0] = '\0';
-  p = td__tape_pickle_read (fd, NULL, &(TapeEntries){ begin, take, taken }, error,
-                            sizeof error);
-  close (fd);
-  return p;
+  return read_and_close (file_of (bytes, n), &(TapeEntries){ begin, take, taken });
 }
 
 #define READ(literal) read_bytes (literal, sizeof literal - 1)
@@ -84,14 +89,7 @@ read_entries (const void *bytes, size_t n, Taken *taken)
 static TapePickle *
 read_file (const char *name)
 {
-  const int fd = open (td_test_source (name), O_RDONLY | O_CLOEXEC);
-  TapePickle *p;
-
-  assert_true (fd >= 0);
-  error[0] = '\0';
-  p = td__tape_pickle_read (fd, NULL, NULL, error, sizeof error);
-  close (fd);
-  return p;
+  return read_and_close (open (td_test_source (name), O_RDONLY | O_CLOEXEC), NULL);
 }
 
 static char *

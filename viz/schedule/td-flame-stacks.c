@@ -210,7 +210,7 @@ typedef struct
   guint32 call;
   gint node, parent;
   gint depth;
-} Todo;
+} Pending;
 
 /* What a click comes back to.  Keys of operations are hashes: hardly ever such a number. */
 static guint64
@@ -221,7 +221,7 @@ key_of (guint32 call, gboolean itself)
 
 /* The largest is taken first. */
 static void
-push_inner (Builder *b, GArray *todo, const Todo *of)
+push_inner (Builder *b, GArray *pending, const Pending *of)
 {
   g_autoptr (GArray) inner = g_array_new (FALSE, FALSE, sizeof (guint32));
 
@@ -230,14 +230,14 @@ push_inner (Builder *b, GArray *todo, const Todo *of)
   g_array_sort_with_data (inner, largest_first, b->calls);
   for (guint k = inner->len; k-- > 0;)
     {
-      Todo next = { g_array_index (inner, guint32, k), -1, of->node, of->depth + 1 };
+      Pending next = { g_array_index (inner, guint32, k), -1, of->node, of->depth + 1 };
 
-      g_array_append_val (todo, next);
+      g_array_append_val (pending, next);
     }
 }
 
 static void
-fill_node (Builder *b, TdFlameNode *node, const Todo *of)
+fill_node (Builder *b, TdFlameNode *node, const Pending *of)
 {
   const Call *call = &b->calls[of->call];
 
@@ -256,7 +256,7 @@ fill_node (Builder *b, TdFlameNode *node, const Todo *of)
 
 /* What is a call's own, beside its inner ones. */
 static void
-add_own (Builder *b, const Todo *of)
+add_own (Builder *b, const Pending *of)
 {
   const Call *call = &b->calls[of->call];
   TdFlameNode own = { .parent = of->node,
@@ -278,20 +278,20 @@ add_own (Builder *b, const Todo *of)
 static void
 add_nodes (Builder *b)
 {
-  g_autoptr (GArray) todo = g_array_new (FALSE, FALSE, sizeof (Todo));
-  Todo root = { 0, -1, -1, 0 };
+  g_autoptr (GArray) pending = g_array_new (FALSE, FALSE, sizeof (Pending));
+  Pending root = { 0, -1, -1, 0 };
 
-  g_array_append_val (todo, root);
-  while (todo->len > 0)
+  g_array_append_val (pending, root);
+  while (pending->len > 0)
     {
-      Todo at = g_array_index (todo, Todo, todo->len - 1);
+      Pending at = g_array_index (pending, Pending, pending->len - 1);
       TdFlameNode node;
 
-      g_array_set_size (todo, todo->len - 1);
+      g_array_set_size (pending, pending->len - 1);
       fill_node (b, &node, &at);
       at.node = (gint)b->nodes->len;
       add_node (b, &node);
-      push_inner (b, todo, &at);
+      push_inner (b, pending, &at);
       add_own (b, &at);
     }
 }
