@@ -575,28 +575,9 @@ window__is_whole_at_1024x600 (void **state)
 }
 
 /* The playhead in the middle of backward, as in the design's picture. */
-/* 0 to 255, the mean over a picture's pixels. */
-static guint
-middle_brightness (const char *path)
-{
-  g_autoptr (GdkPixbuf) picture = gdk_pixbuf_new_from_file (path, NULL);
-  guint64 sum = 0, n = 0;
-  assert_non_null (picture);
-  for (int y = 0; y < gdk_pixbuf_get_height (picture); y++)
-    {
-      const guint8 *row = gdk_pixbuf_read_pixels (picture)
-                          + (gsize)y * (gsize)gdk_pixbuf_get_rowstride (picture);
-      for (int x = 0; x < gdk_pixbuf_get_width (picture); x++, n++)
-        sum += row[x * gdk_pixbuf_get_n_channels (picture) + 1]; /* green alone will do */
-    }
-  return (guint)(sum / MAX (n, 1));
-}
-
 static void
 window__draws_itself_in_both_themes (void **state)
 {
-  g_autofree char *light = g_strdup (td_test_build ("tests/ui/pictures/workspace-light.png"));
-  g_autofree char *dark = g_strdup (td_test_build ("tests/ui/pictures/workspace-dark.png"));
   ui_test_open_sample (NULL);
   ui_test_resize (1440, 900);
   ui_test_do ("go-to", "i=59&e=28");
@@ -604,8 +585,7 @@ window__draws_itself_in_both_themes (void **state)
   ui_test_save_picture ("workspace-light.png");
   ui_test_set_dark (TRUE);
   ui_test_save_picture ("workspace-dark.png");
-  assert_true (middle_brightness (light) > 128);
-  assert_true (middle_brightness (dark) < 128);
+  assert_true (ui_test_are_bright_and_dark ("workspace-light.png", "workspace-dark.png"));
   ui_test_set_dark (FALSE);
   ui_test_do ("show-page", "memory");
   ui_test_save_picture ("memory.png");
@@ -704,9 +684,8 @@ find_label (GtkWidget *widget, const char *text)
 {
   if (GTK_IS_LABEL (widget) && g_str_equal (gtk_label_get_text (GTK_LABEL (widget)), text))
     return widget;
-  GtkWidget *found = NULL;
-  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
-       child = gtk_widget_get_next_sibling (child))
+  GtkWidget *found = NULL, *child = gtk_widget_get_first_child (widget);
+  for (; child && !found; child = gtk_widget_get_next_sibling (child))
     found = find_label (child, text);
   return found;
 }

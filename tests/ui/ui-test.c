@@ -368,6 +368,30 @@ ui_test_save_picture (const char *name)
   ui_test_save_picture_at (path);
 }
 
+/* The mean over its pixels, 0 to 255. */
+static guint
+brightness (const char *name)
+{
+  g_autofree char *file = g_strdup_printf ("tests/ui/pictures/%s", name);
+  g_autoptr (GdkPixbuf) picture = gdk_pixbuf_new_from_file (td_test_build (file), NULL);
+  guint64 sum = 0, n = 0;
+  assert_non_null (picture);
+  for (int y = 0; y < gdk_pixbuf_get_height (picture); y++)
+    {
+      const guint8 *row = gdk_pixbuf_read_pixels (picture)
+                          + (gsize)y * (gsize)gdk_pixbuf_get_rowstride (picture);
+      for (int x = 0; x < gdk_pixbuf_get_width (picture); x++, n++)
+        sum += row[x * gdk_pixbuf_get_n_channels (picture) + 1]; /* green alone will do */
+    }
+  return (guint)(sum / MAX (n, 1));
+}
+
+gboolean
+ui_test_are_bright_and_dark (const char *bright, const char *dark)
+{
+  return brightness (bright) > 128 && brightness (dark) < 128;
+}
+
 static gboolean
 is_settled (gpointer data)
 {

@@ -66,6 +66,8 @@ gboolean ui_test_has_many_colours (guint n);
 void ui_test_save_picture (const char *name);
 /** The same at a path of its own. */
 void ui_test_save_picture_at (const char *path);
+/** Is the one saved picture bright and the other dark? */
+gboolean ui_test_are_bright_and_dark (const char *bright, const char *dark);
 /** Turn a panel to one of its pages and return that page. */
 GtkWidget *ui_test_panel_page (const char *panel, const char *page);
 /** The scene view of that page. */
