@@ -109,7 +109,8 @@ print_usage (void)
       "Files are npy of float16, float32, float64, int32, int64, uint8 or bool; bfloat16 is\n"
       "written as float32, and so it is given to a model that asks for it.\n"
       "Exit status: 0 done; 1 the operation or the check failed; 2 unknown operation or\n"
-      "attribute, a value that cannot be read, wrong number of inputs, unreadable file.");
+      "attribute, a value that cannot be read, wrong number of inputs, unreadable file.\n"
+      "The man page is tapedeck-eval(1).");
 }
 
 /* --- arrays ------------------------------------------------------------------------------- */

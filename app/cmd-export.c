@@ -28,7 +28,8 @@ static const char help[]
       "derived\n"
       "from the addresses of blocks; what the allocator keeps beside them is not on the tape.\n"
       "--device 0 (default) is the host, the others are numbered as on the tape.\n"
-      "-o - is standard output.";
+      "-o - is standard output.\n\n"
+      "The man page is tapedeck-export(1).";
 
 typedef struct Format Format;
 

@@ -38,7 +38,8 @@ static const char help[]
       "output,\n"
       "a line each: reading, arranging, writing.  SIGINT and SIGTERM end it, and leave no new "
       "TAPE.\n"
-      "The other commands take such a FILE for a tape, too.";
+      "The other commands take such a FILE for a tape, too.\n\n"
+      "The man page is tapedeck-import(1).";
 
 static int
 parse (int argc, char **argv, const char **from, const char **tape, bool *force, bool *progress)

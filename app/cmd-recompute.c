@@ -35,7 +35,8 @@ static const char help[]
       "SIGINT and SIGTERM end it, and leave no OUT.\n"
       "Exit status: 0 all is equal; 1 something differs, or the iteration cannot be run "
       "again;\n"
-      "2 wrong usage, a file that cannot be read or written.";
+      "2 wrong usage, a file that cannot be read or written.\n"
+      "The man page is tapedeck-recompute(1).";
 
 static volatile sig_atomic_t cancelled;
 

@@ -67,7 +67,8 @@ static const char help[]
       "and records: with -o, -f, -n, --hosts, --level, --tape-budget, --break\n"
       "and --quiet.\n\n"
       "N may end in K, M, G or T.  The model's own exit status is passed through, 128+N for "
-      "signal N.";
+      "signal N.\n"
+      "The man page is tapedeck-run(1).";
 
 #define NO_LIMIT ((uint64_t)1 << 50)
 

@@ -47,9 +47,9 @@ static const struct
     command_eval, true },
   { "cat", "TAPE [--iterations A:B] [--json]", "the tape's records as text or JSON lines",
     td_command_cat, true },
-  { "export", "TAPE --format FORMAT -o FILE", "memory for other programs to read",
+  { "export", "TAPE --format FORMAT -o FILE", "what is on a tape for other programs to read",
     td_command_export, true },
-  { "import", "FILE -o TAPE", "a memory snapshot or a profiler's trace as a tape",
+  { "import", "FILE -o TAPE", "a memory snapshot, a trace or a reference as a tape",
     td_command_import },
   { "check", "TAPE [--repair OUT]", "is it whole; what is the first bad offset",
     td_command_check },
@@ -69,7 +69,7 @@ print_help (void)
   for (int i = 0; i < N_COMMANDS; i++)
     printf ("  %-9s %-34s %s\n", commands[i].name, commands[i].arguments, commands[i].summary);
   puts ("\n  --help, --version                          this text; the version\n\n"
-        "tapedeck COMMAND --help describes one command; the man page is tapedeck(1).");
+        "tapedeck COMMAND --help describes one command; the man pages begin with tapedeck(1).");
 }
 
 /* Another program, which is told a name and arguments. */

@@ -44,7 +44,8 @@ static const char help[]
       "it runs.  SIGHUP loads the file anew, and no request is lost; SIGTERM and SIGINT answer "
       "what\n"
       "waits, and end it; a second one runs nothing more.\n"
-      "Exit status: 0; 2 wrong usage, or no model, tape or port.";
+      "Exit status: 0; 2 wrong usage, or no model, tape or port.\n"
+      "The man page is tapedeck-serve(1).";
 
 static const struct
 {

@@ -39,7 +39,8 @@ static const char help[]
       "Of two memory snapshots: which blocks are new in the second and which are gone, by the\n"
       "place that allocated them.\n"
       "\n"
-      "Exit status: 0 the same, 1 different, 2 trouble.\n";
+      "Exit status: 0 the same, 1 different, 2 trouble.\n"
+      "The man page is tapedeck-diff(1).\n";
 
 int
 td__viz_trouble (const char *format, ...)

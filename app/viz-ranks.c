@@ -36,7 +36,8 @@ static const char help[]
       "pictures\n"
       "-o FILE         - is standard output\n"
       "\n"
-      "Exit status: 0 nothing found, 1 ranks part, 2 trouble; with --view 0 or 2.\n";
+      "Exit status: 0 nothing found, 1 ranks part, 2 trouble; with --view 0 or 2.\n"
+      "The man page is tapedeck-ranks(1).\n";
 
 static const struct
 {

@@ -87,7 +87,8 @@ static const char help[]
       "--fit N         pictures: no side is longer than N pixels\n"
       "-o FILE         - is standard output\n"
       "\n"
-      "Exit status: 0 done, 2 trouble.\n";
+      "Exit status: 0 done, 2 trouble.\n"
+      "The man page is tapedeck-show(1).\n";
 
 gboolean
 td__show_trouble (GError **error, const char *text)

@@ -35,7 +35,8 @@ static const char help[]
       "table of layers that tapedeck diff writes; blocks of layers may stand there as well.\n"
       "OURS - leaves ours as it is, OURS zeros fills it, and - THEIRS leaves theirs out.\n"
       "\n"
-      "Exit status: 0 done, 1 questions are open, 2 trouble.";
+      "Exit status: 0 done, 1 questions are open, 2 trouble.\n"
+      "The man page is tapedeck-weights(1).";
 
 typedef struct
 {

@@ -39,7 +39,7 @@ everything_is_there ()
     "$(option libdir)/libtdproducer.so" "$(option libdir)/pkgconfig/tapedeck-producer.pc" \
     "$(option includedir)/td-producer.h" "$(option includedir)/tapedeck-ggml.h" share/tapedeck/examples/producer.c \
     share/tapedeck/python/tapedeck/__main__.py \
-    "$(option mandir)/man1/tapedeck.1" share/bash-completion/completions/tapedeck \
+    "$(option mandir)/man5/tapedeck-tape.5" share/bash-completion/completions/tapedeck \
     share/zsh/site-functions/_tapedeck share/fish/vendor_completions.d/tapedeck.fish \
     share/doc/tapedeck/GOING-OUT.md share/doc/tapedeck/OPERATORS.md \
     share/tapedeck/examples/mlp.c share/tapedeck/examples/lenet.c share/tapedeck/examples/clinic/xor.c bin/tapedeck \
@@ -72,6 +72,9 @@ everything_is_there ()
       share/icons/hicolor/scalable/mimetypes/application-x-onnx.svg "share/thumbnailers/$app.thumbnailer" \
       share/tapedeck/lessons/1-first-network.lesson share/tapedeck/lessons/xor.tdtape
   fi
+  for name in "$source"/data/man/*.1; do
+    set -- "$@" "$(option mandir)/man1/$(basename "$name")"
+  done
   for name in "$source"/data/python/tapedeck/*.py; do
     set -- "$@" "share/tapedeck/python/tapedeck/$(basename "$name")"
   done

@@ -169,7 +169,7 @@ budgets__of_0_are_in_the_manual (void **state)
 {
   static const char *const names[] = { "tape", "values", "runs" };
   TdTestChild c = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--help");
-  char *manual = td_test_read_file (td_test_source ("data/tapedeck.1"), NULL);
+  char *manual = td_test_read_file (td_test_source ("data/man/tapedeck-run.1"), NULL);
   char name[64];
 
   (void)state;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""man.py TAPEDECK: man page, bash completion and --help tell of the same commands and options.
+"""man.py TAPEDECK: man pages, completion of bash and --help tell of the same commands and options, each in one place.
 
 SPDX-License-Identifier: MIT
 """
@@ -17,13 +17,78 @@ def said(*command):
     return child.returncode, child.stdout
 
 
-def man_commands():
-    """Options that the man page lists, by command."""
-    text = re.sub(r"\\f[A-Z]", "", read("data/tapedeck.1")).replace("\\-", "-")
-    commands = text.split(".SH COMMANDS")[1].split(".SH OPTIONS")[0]
+def plain(path):
+    """A page without fonts and marked hyphens."""
+    return re.sub(r"\\f[A-Z]", "", read(path)).replace("\\-", "-")
+
+
+def man_pages():
+    """Pages of commands of their own, by command."""
+    return {path.stem.removeprefix("tapedeck-"): plain(path.relative_to(ROOT))
+            for path in sorted((ROOT / "data/man").glob("tapedeck-*.1"))}
+
+
+def in_overview():
+    """What tapedeck(1) says about the commands that have no page, by command."""
+    commands = plain("data/man/tapedeck.1").split(".SH COMMANDS")[1].split(".SH OPTIONS")[0]
     sections = re.split(r"^\.SS tapedeck (\w+)", commands, flags=re.M)
-    return {name: set(OPTION.findall(body)) - {"--help"}
-            for name, body in zip(sections[1::2], sections[2::2])}
+    return dict(zip(sections[1::2], sections[2::2]))
+
+
+def man_commands():
+    """Options that the man pages list, by command."""
+    described = {name: text.split(".SH DESCRIPTION")[1].split(".SH EXAMPLES")[0] for name, text in man_pages().items()}
+    return {name: set(OPTION.findall(re.sub(r"tapedeck \w+ -.*", "", body))) - {"--help"}
+            for name, body in {**described, **in_overview()}.items()}
+
+
+def statuses(text):
+    """Exit codes that a page or a help lists."""
+    if ".SH EXIT STATUS" in text:
+        listed = text.split(".SH EXIT STATUS")[1].split(".SH ")[0]
+        return set(re.findall(r"^\.BR? (\d+)", listed, re.M))
+    listed = re.split(r"[Ee]xit status:", text)
+    return set(re.findall(r"(?:^|[;,])\s*(\d)\b", listed[1])) if len(listed) > 1 else set()
+
+
+def pages_agree(program, pages, overview_help):
+    """What a page of a command has that --help, the overview or another page does not say."""
+    wrong = []
+    overview = plain("data/man/tapedeck.1")
+    for name, text in pages.items():
+        summary = re.search(rf"^tapedeck-{name} - (.*)$", text, re.M).group(1)
+        row = re.search(rf"^  {name} .*$", overview_help, re.M)
+        if not row or not row.group(0).endswith(" " + summary):
+            wrong.append(f"{name}: not in --help: {summary}")
+        if f".BR tapedeck-{name} (1)\n{summary}\n" not in overview:
+            wrong.append(f"{name}: not in tapedeck(1): {summary}")
+        told = said(program, name, "--help")[1]
+        if f"The man page is tapedeck-{name}(1)." not in told:
+            wrong.append(f"{name}: --help does not name its page")
+        # 127 is the shell's, and that of a build without the command.
+        if statuses(told) and statuses(told) != statuses(text) - {"127"}:
+            wrong.append(f"{name}: exit status {sorted(statuses(told))} and {sorted(statuses(text))}")
+    return wrong
+
+
+def repeated(texts):
+    """Sentences that two places of the manual have."""
+    seen, twice = {}, []
+    for page, text in texts.items():
+        text = re.sub(r"^\.[BIR]{1,2} ", "", text, flags=re.M)  # in another font; other requests end a sentence
+        for sentence in re.split(r"(?<=[.;:])\s|^[.'].*$", text, flags=re.M):
+            sentence = " ".join(sentence.split())
+            if len(sentence) > 60 and sentence in seen:
+                twice.append(f"{page} and {seen[sentence]}: {sentence}")
+            seen[sentence] = page
+    return twice
+
+
+def dead_references(texts):
+    """Pages that are named and that there are not."""
+    there = {f"tapedeck-{name}(1)" for name in texts} | {"tapedeck(1)", "tapedeck-tape(5)"}
+    return [f"{page}: {name}" for page, text in texts.items()
+            for name in re.findall(r"\btapedeck(?:-\w+)? ?\(\d\)", text) if name.replace(" ", "") not in there]
 
 
 def completion(word, before="", typed="--"):
@@ -62,6 +127,8 @@ def untrue(name, text, manual, views, headers):
 def main():
     program = sys.argv[1]
     manual = man_commands()
+    pages = man_pages()
+    texts = {**pages, "overview": plain("data/man/tapedeck.1"), "tape": plain("data/man/tapedeck-tape.5.in")}
     report = Report()
     if said(program, "show", "--help")[0] == 127:
         print("built without viz, whose commands the man page has: skipped")
@@ -72,6 +139,13 @@ def main():
     listed = set(re.findall(r"^ *(?:tapedeck )?(run|info|show|diff|leaks|ranks|eval|recompute|weights|serve|cat|export|import|check)\b",
                             overview, re.M))
     report.claim("man page and --help list the same commands", differences(set(manual), listed))
+    report.claim("a command is described in one place, and every page is one of a command", [
+        name for name in set(pages) | set(in_overview())
+        if (name in pages) == (name in in_overview()) or name not in listed])
+    report.claim("pages of commands agree with --help and the overview, in summary and exit status",
+                 pages_agree(program, pages, overview))
+    report.claim("no sentence is said twice", repeated(texts))
+    report.claim("the pages that are named are there", dead_references(texts))
     for command, options in manual.items():
         status, text = said(program, command, "--help")
         found = set(OPTION.findall(text)) - {"--help"}
@@ -84,7 +158,7 @@ def main():
                            read("app/viz-show.c"), re.M))
     report.claim("completion offers the views that there are",
                  differences(views, completion("show", "--view", "")))
-    page = read("data/tapedeck.1").split("Draw or print one view:")[1].split("The view\n")[0]
+    page = read("data/man/tapedeck-show.1").split("Draw or print one view:")[1].split("Of an ONNX")[0]
     report.claim("the man page lists the views that there are",
                  differences(views, set(re.findall(r"^\.BR? ([a-z-]+)", page, re.M))))
     headers = "".join(read(path.relative_to(ROOT)) for path in sorted((ROOT / "engine").glob("public/*.h")))

@@ -4,17 +4,21 @@
 
 #include "tape-private.h"
 
-/* Where a section has TAPE_PACK_FROM bytes or more and its stride is a multiple of 4 it is
- * written as a section of kind PACKED, whose stride is 4: TapePackedHead, then blocks, then
- * zeros.  A block has TAPE_PACK_BLOCK elements, the last one the rest.  It says, for each
- * column of 4 bytes in turn, how the column is coded, in one byte:
+/* PACKED SECTIONS
+ *
+ * Where a section has 65536 bytes (TAPE_PACK_FROM) or more and its stride is a multiple of 4 it
+ * is written as a section of kind PACKED, whose stride is 4: {u32 kind; u32 stride; u64 count}
+ * of the section that is packed, then blocks, then zeros.  A block has 4096 elements
+ * (TAPE_PACK_BLOCK), the last one the rest.  It says, for each column of 4 bytes in turn, how
+ * the column is coded, in one byte:
  *
  *     255      as it is, 4 bytes each
  *     lag      the differences from the value `lag` elements before; where there is none, and
- *              for lag 0 always, from 0; modulo 2^32.  A difference d is 2d, or -2d - 1 where
- * it is negative, times 2, plus 1 if it is there several times in a row: then the number of
- * further times follows.  All numbers in groups of 7 bits, the lowest first, with bit 7 set
- * where another group follows.
+ *              for lag 0 always, from 0; modulo 2^32
+ *
+ * A difference d is 2d, or -2d - 1 where it is negative, times 2, plus 1 if it is there several
+ * times in a row: then the number of further times follows.  All numbers in groups of 7 bits,
+ * the lowest first, with bit 7 set where another group follows.
  *
  * Nothing is packed to less than a TAPE_PACK_MOST-th: zeros are added, so that a reader knows
  * from the file's size how much memory it may be asked for. */

@@ -108,7 +108,7 @@ TD_TAPE_BEGIN_C
  *
  * STRUCTURE, MEMORY, ITERATION and LIVE payloads are a head followed by sections:
  * TdTapeSection {u32 kind; u32 stride; u64 count}, then count * stride bytes, padded to 8.
- * Long sections are packed: kind PACKED stands for another one (tape-pack.h has the prose).
+ * Long sections are packed: kind PACKED stands for another one (tapedeck-tape(5) says how).
  *
  * Time is CLOCK_MONOTONIC in nanoseconds since `mono_ns` of the header.
  *
