@@ -41,7 +41,7 @@ everything_is_there ()
     share/tapedeck/python/tapedeck/__main__.py \
     "$(option mandir)/man5/tapedeck-tape.5" share/bash-completion/completions/tapedeck \
     share/zsh/site-functions/_tapedeck share/fish/vendor_completions.d/tapedeck.fish \
-    share/doc/tapedeck/GOING-OUT.md share/doc/tapedeck/OPERATORS.md \
+    share/doc/tapedeck/CHANGELOG.md share/doc/tapedeck/GOING-OUT.md share/doc/tapedeck/OPERATORS.md \
     share/tapedeck/examples/mlp.c share/tapedeck/examples/lenet.c share/tapedeck/examples/clinic/xor.c bin/tapedeck \
     "$(option libexecdir)/tapedeck/tapedeck-eval"
   if has app/tapedeck-viz; then

@@ -106,12 +106,6 @@ ids_agree ()
   test -f "icons/hicolor/scalable/apps/$id.svg" -a -f "icons/hicolor/symbolic/apps/$id-symbolic.svg"
 }
 
-release_is_this_version ()
-{
-  version=$(sed -n "s/^ *version: '\(.*\)',/\1/p" ../meson.build | head -n 1)
-  grep -q "<release version=\"$version\"" "$id.metainfo.xml"
-}
-
 # Those of the commands, and the one that is made of headers.
 man_page_of ()
 {
@@ -160,7 +154,6 @@ claim_with update-mime-database "an ONNX model without its suffix is recognised"
 claim_with update-mime-database "another protobuf is not taken for an ONNX model" others_are_no_models
 claim "pictures are made of what is opened" thumbnails_are_of_our_types
 claim "application id, icons and MIME types agree" ids_agree
-claim "AppStream knows the version of meson.build" release_is_this_version
 claim_with man "no man page has a warning" man_pages_are_silent
 claim_with lexgrog "whatis and apropos find every man page" man_pages_are_found
 echo "1..$n"
