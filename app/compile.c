@@ -31,6 +31,15 @@ enum
   MAX_ERRORS = 65536
 };
 
+/* A static library is in the model, with all that it needs itself. */
+#ifdef TD_STATIC_LINK
+#define LIBRARY "libtapedeck.a"
+#define LINKED_WITH "-ltapedeck", TD_STATIC_LINK
+#else
+#define LIBRARY "libtapedeck.so"
+#define LINKED_WITH "-ltapedeck", "-lm"
+#endif
+
 /* Where headers and libraries are. */
 typedef struct
 {
@@ -45,7 +54,7 @@ find_places (Places *p)
 
   if (!td_own_folder (folder, sizeof folder))
     return false;
-  snprintf (probe, sizeof probe, "%s/../engine/libtapedeck.so", folder);
+  snprintf (probe, sizeof probe, "%s/../engine/" LIBRARY, folder);
   if (access (probe, R_OK) == 0) /* a build tree, which knows its source tree */
     {
       snprintf (p->lib, sizeof p->lib, "%s/../engine", folder);
@@ -232,6 +241,10 @@ td_compile_model (const char *source, bool quiet, char *out, unsigned long size)
   hash = hash_bytes (hash, p.lib, strlen (p.lib)); /* several builds of one source tree */
   snprintf (temp, sizeof temp, "%.4000s/tapedeck.h", p.include);
   hash = hash_file (hash, temp);
+#ifdef TD_STATIC_LINK
+  snprintf (temp, sizeof temp, "%.4000s/" LIBRARY, p.lib);
+  hash = hash_file (hash, temp);
+#endif
   if (!td_cache_folder ("build", hash, folder, sizeof folder))
     return false;
   snprintf (out, size, "%s/%.*s", folder, (int)strlen (base) - 2, base);
@@ -252,8 +265,8 @@ td_compile_model (const char *source, bool quiet, char *out, unsigned long size)
           "-MF",   parts,
           source,  "-o",
           temp,    lib,
-          rpath,   "-ltapedeck",
-          "-lm",   NULL };
+          rpath,   LINKED_WITH,
+          NULL };
   text = malloc (MAX_ERRORS);
   if (text == NULL)
     return false;

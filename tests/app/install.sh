@@ -24,6 +24,7 @@ print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == sys.argv[1])
     <"$build/meson-info/intro-buildoptions.json"
 }
 prefix=$(option prefix)
+if [ "$(option default_library)" = static ]; then suffix=a how=--static; else suffix=so how=; fi
 libdir=$prefix/$(option libdir)
 has ()
 {
@@ -34,7 +35,7 @@ everything_is_there ()
 {
   app=io.github.tapedeck.Tapedeck
   set -- "$(option includedir)/tapedeck.h" "$(option includedir)/tapedeck-op.h" \
-    "$(option libdir)/libtapedeck.so" "$(option libdir)/libtdtape.so" \
+    "$(option libdir)/libtapedeck.$suffix" "$(option libdir)/libtdtape.$suffix" \
     "$(option libdir)/pkgconfig/tapedeck.pc" "$(option libdir)/pkgconfig/tapedeck-tape.pc" \
     "$(option libdir)/libtdproducer.so" "$(option libdir)/pkgconfig/tapedeck-producer.pc" \
     "$(option includedir)/td-producer.h" "$(option includedir)/tapedeck-ggml.h" share/tapedeck/examples/producer.c \
@@ -88,7 +89,7 @@ everything_is_there ()
 nothing_else_is_there ()
 {
   strange=$(cd "$root$prefix" && find . -type f | grep -v -e '^\./bin/tapedeck$' \
-    -e '^\./include/\(tapedeck\|td-tape\|td-producer\)[a-z-]*\.h$' -e '/libtapedeck\.so' -e '/libtdtape\.so' -e '/libtdproducer\.so' \
+    -e '^\./include/\(tapedeck\|td-tape\|td-producer\)[a-z-]*\.h$' -e '/libtapedeck\.\(so\|a$\)' -e '/libtdtape\.\(so\|a$\)' -e '/libtdproducer\.so' \
     -e '/tapedeck-\(cuda\|mpi\)\.so$' -e '/tapedeck/_tapedeck\.abi3\.so$' \
     -e '/pkgconfig/tapedeck' -e '/libexec/tapedeck/tapedeck-' -e '^\./share/')
   [ -z "$strange" ] || { echo "$strange"; return 1; }
@@ -110,7 +111,7 @@ model_builds ()
 {
   awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' "$source/README.md" >"$root/model.c"
   # shellcheck disable=SC2046
-  LD_LIBRARY_PATH=$root$libdir cc -o "$root/model" "$root/model.c" $(flags --cflags --libs tapedeck)
+  LD_LIBRARY_PATH=$root$libdir cc -o "$root/model" "$root/model.c" $(flags $how --cflags --libs tapedeck)
 }
 model_trains ()
 {
@@ -125,7 +126,7 @@ tape_program_builds ()
 {
   printf '#include <td-tape-reader.h>\nint main (void) { return 0; }\n' >"$root/tape.c"
   # shellcheck disable=SC2046
-  cc -o "$root/tape" "$root/tape.c" $(flags --cflags --libs tapedeck-tape)
+  cc -o "$root/tape" "$root/tape.c" $(flags $how --cflags --libs tapedeck-tape)
 }
 
 producer_builds ()

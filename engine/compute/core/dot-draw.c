@@ -27,6 +27,11 @@ td__dot_is_picture (const char *path)
   return false;
 }
 
+#ifndef TD_HELPERS_FOLDER
+#define TD_HELPERS_FOLDER                                                                      \
+  "/" /* where none is: the engine is in a library that lies near them */
+#endif
+
 /* Where tapedeck-viz lies beside the library that this code is in: installed, or in a build
  * tree. */
 static const char *
@@ -51,7 +56,8 @@ find_viz (char *path, size_t size)
       if (access (path, X_OK) == 0)
         return path;
     }
-  return NULL;
+  return access (TD_HELPERS_FOLDER "tapedeck-viz", X_OK) == 0 ? TD_HELPERS_FOLDER "tapedeck-viz"
+                                                              : NULL;
 }
 
 TdStatus

@@ -16,6 +16,10 @@
 #define TD_LIB_FROM_BIN "../lib"
 #endif
 
+#ifndef TD_MODULES_FOLDER
+#define TD_MODULES_FOLDER "" /* the engine is in a library that lies beside them */
+#endif
+
 /* From the folder of the engine's own object: installed beside it, installed from a program
  * that holds the engine, in the build tree. */
 static const char *const places[] = { "", TD_LIB_FROM_BIN "/", "../gpu/", "../../gpu/" };
@@ -88,7 +92,9 @@ td__module_find (const char *name, const char *given, const char *const *where, 
     if ((size_t)snprintf (path, size, "%s%s%s", own, where[i], name) < size
         && access (path, R_OK) == 0)
       return true;
-  return false;
+  return *TD_MODULES_FOLDER != '\0'
+         && (size_t)snprintf (path, size, TD_MODULES_FOLDER "%s", name) < size
+         && access (path, R_OK) == 0;
 }
 
 /* Another build's structs would be read wrongly: every size is compared. */
