@@ -66,7 +66,7 @@ everything_is_there ()
   fi
   if has app/tapedeck-app; then
     set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-app" "share/applications/$app.desktop" \
-      "share/metainfo/$app.metainfo.xml" "share/mime/packages/$app.xml" \
+      "share/dbus-1/services/$app.service" "share/metainfo/$app.metainfo.xml" "share/mime/packages/$app.xml" \
       "share/glib-2.0/schemas/$app.gschema.xml" "share/icons/hicolor/scalable/apps/$app.svg" \
       "share/icons/hicolor/symbolic/apps/$app-symbolic.svg" \
       share/icons/hicolor/scalable/mimetypes/application-vnd.tapedeck.tape.svg \

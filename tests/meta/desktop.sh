@@ -139,6 +139,28 @@ man_pages_are_found ()
   return $status
 }
 
+# The bus starts the app under its id, and what the launcher offers are actions that it has.
+bus_starts_it ()
+{
+  grep -qx "Name=$id" "$id.service.in" && grep -qx 'DBusActivatable=true' "$id.desktop" || return 1
+  grep -q '^Exec=.*/tapedeck-app --gapplication-service$' "$id.service.in" || return 1
+  for action in $(sed -n 's/^Actions=//p' "$id.desktop" | tr ';' ' '); do
+    grep -q "\.name = \"$action\"" ../ui/app/td-application.c || { echo "no action $action"; return 1; }
+  done
+}
+# What software centres show lies here, in that form which they ask for.
+screenshots_are_there ()
+{
+  shots=$(sed -n "s,.*<image>$(sed -n 's/.*type="homepage">\(.*\)<.*/\1/p' "$id.metainfo.xml")\(screenshots/.*\)</image>.*,\1,p" \
+    "$id.metainfo.xml")
+  [ "$(echo "$shots" | wc -w)" -ge 3 ] || { echo "$shots"; return 1; }
+  for shot in $shots; do
+    size=$(file -b "$shot" | sed -n 's/^PNG image data, \([0-9]*\) x \([0-9]*\),.*/\1 \2/p')
+    # At least 620 wide, as AppStream asks for, and no strip.
+    echo "$size" | awk '{ exit !($1 >= 620 && $2 >= $1 / 3 && $2 <= $1) }' || { echo "$shot: $size"; return 1; }
+  done
+}
+
 # shellcheck disable=SC2046
 claim_with xmllint "XML is well formed" xmllint --noout $(find . -name '*.xml' -o -name '*.svg')
 claim_with desktop-file-validate "the desktop file is valid" tool_is_silent \
@@ -153,6 +175,8 @@ claim_with update-mime-database "a tape without its suffix is recognised" mime_t
 claim_with update-mime-database "an ONNX model without its suffix is recognised" models_are_found
 claim_with update-mime-database "another protobuf is not taken for an ONNX model" others_are_no_models
 claim "pictures are made of what is opened" thumbnails_are_of_our_types
+claim "the bus starts the app, whose actions the launcher names" bus_starts_it
+claim_with file "pictures that software centres show are there" screenshots_are_there
 claim "application id, icons and MIME types agree" ids_agree
 claim_with man "no man page has a warning" man_pages_are_silent
 claim_with lexgrog "whatis and apropos find every man page" man_pages_are_found
