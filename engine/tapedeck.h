@@ -155,8 +155,8 @@ TD_API const char *td_status_name (TdStatus status);
 
 /* --- scopes ------------------------------------------------------------------------------- */
 TD_API TdScope *td_scope_open_at (const char *name, const TdSite *site);
-TD_API TdScope *td_scope_open (const char *name);
-TD_API void td_scope_close (TdScope *scope);
+TD_API TdScope *td_scope_open (const char *name); /**< Variables from here on are its own. */
+TD_API void td_scope_close (TdScope *scope);      /**< Frees them. */
 /** Hand a variable of the innermost scope to the scope outside it.  Returns v. */
 TD_API TdVar *td_scope_yield (TdVar *v);
 /** Make v yours until td_release.  Returns v. */
@@ -312,7 +312,7 @@ typedef struct
   int old_value;
   int armed;
 } TdConfigSave;
-TD_API const TdConfig *td_config (void);
+TD_API const TdConfig *td_config (void); /**< The settings as they are now. */
 TD_API TdConfigSave td__config_push (size_t offset, int value);
 TD_API void td__config_pop (TdConfigSave *save);
 #define td_config_set(field, value)                                                            \
@@ -365,7 +365,7 @@ typedef enum
   TD_MEM_OTHER,
   TD_MEM_N_CATEGORIES
 } TdMemCategory;
-TD_API const char *td_mem_category_name (TdMemCategory category);
+TD_API const char *td_mem_category_name (TdMemCategory category); /**< "gradient" ... */
 /** The pools of a device: what has a life of its own lies in segments of its own. */
 typedef enum
 {

@@ -146,8 +146,8 @@ TD_API TdVar *td_opt_state (TdOpt *opt, const char *key, const char *name);
 
 /* --- hyperparameters -----------------------------------------------------------------------
  */
-TD_API void td_opt_set_lr (TdOpt *opt, double lr);
-TD_API double td_opt_lr (const TdOpt *opt);
+TD_API void td_opt_set_lr (TdOpt *opt, double lr); /**< The learning rate, 0 or more. */
+TD_API double td_opt_lr (const TdOpt *opt);        /**< What it is now. */
 /** Change a hyperparameter by name ("momentum"; a switch is 0 or 1).  With a key only those
  * parameters have it of their own; others follow the optimizer's.
  * *Errors*: TD_ERR_ARG for an unknown name or key, or a number that is not finite. */

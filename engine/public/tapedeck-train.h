@@ -149,7 +149,7 @@ typedef struct TdTriggerClass
   void (*free) (void *self);                                /**< of what self holds; or NULL */
 } TdTriggerClass;
 TD_API TdTrigger *td_trigger_new (const TdTriggerClass *cls);
-TD_API void *td_trigger_self (TdTrigger *trigger);
+TD_API void *td_trigger_self (TdTrigger *trigger); /**< Its self_bytes. */
 /** Ask it, once an iteration. */
 TD_API bool td_trigger_call (TdTrigger *trigger, TdTrainer *trainer);
 /** Say whether it will never fire again. */
@@ -183,7 +183,7 @@ typedef struct TdExtensionClass
   void (*load) (void *self, TdTrainer *trainer);
 } TdExtensionClass;
 TD_API TdExtension *td_extension_new (const TdExtensionClass *cls);
-TD_API void *td_extension_self (TdExtension *extension);
+TD_API void *td_extension_self (TdExtension *extension); /**< Its self_bytes. */
 /** An extension that is a function. */
 TD_API TdExtension *td_ext_function_new (TdStatus (*function) (void *self, TdTrainer *trainer),
                                          void *self);

@@ -149,12 +149,12 @@ TD_API TdProducerStatus td_producer_end_iteration (TdProducer *p, uint64_t time_
 TD_API TdProducerStatus td_producer_alloc (TdProducer *p, uint64_t storage, uint64_t address,
                                            uint64_t bytes, uint32_t category, uint32_t device);
 TD_API TdProducerStatus td_producer_release (TdProducer *p, uint64_t storage);
-
+/** A variable is there, and what it is. */
 TD_API TdProducerStatus td_producer_variable (TdProducer *p, const TdProducerVariable *v);
 
 /** A variable is not named any more.  With its storage it is forgotten by itself. */
 TD_API TdProducerStatus td_producer_forget (TdProducer *p, uint64_t variable);
-
+/** An operation has run: its inputs and outputs have been said before. */
 TD_API TdProducerStatus td_producer_operation (TdProducer *p, const TdProducerOperation *op);
 
 /** The operation that is said next updates `parameter` with `gradient` (0: none). */

@@ -63,11 +63,11 @@ TD_API void td_tape_reader_free (TdTapeReader *r);
  * iteration).  Pointers returned earlier by the functions below are invalid after that, except
  * iterations, and texts, which stay valid while the reader lives. */
 TD_API bool td_tape_reader_poll (TdTapeReader *r);
-
+/** The first bytes of the tape, and how many it has. */
 TD_API const TdTapeHeader *td_tape_reader_header (const TdTapeReader *r);
 TD_API uint64_t td_tape_reader_bytes (const TdTapeReader *r);
 
-/* Tables.  Ids run from 1 to the count; an unknown id gives "" or NULL. */
+/** Tables.  Ids run from 1 to the count; an unknown id gives "" or NULL. */
 TD_API TdTapeText td_tape_reader_text (const TdTapeReader *r, uint32_t id);
 TD_API const char *td_tape_reader_string (const TdTapeReader *r, uint32_t id);
 TD_API uint32_t td_tape_reader_n_opdefs (const TdTapeReader *r);
@@ -87,7 +87,7 @@ TD_API const char *td_tape_reader_site_text (const TdTapeReader *r, uint32_t sit
 
 /** What INFO says about `key` (the last that was said), "" if nothing. */
 TD_API const char *td_tape_reader_info (const TdTapeReader *r, const char *key);
-
+/** Source files that the tape holds, by number from 0. */
 TD_API uint32_t td_tape_reader_n_sources (const TdTapeReader *r);
 TD_API TdTapeSource td_tape_reader_source (const TdTapeReader *r, uint32_t i);
 
@@ -173,7 +173,7 @@ TD_API const TdTapeReport *td_tape_reader_reports (const TdTapeReader *r, uint64
 
 /** Drop the reports read so far: somebody has taken them in. */
 TD_API void td_tape_reader_forget_reports (TdTapeReader *r);
-
+/** Structures by id - 1 (td-tape.h); NULL beyond them. */
 TD_API uint32_t td_tape_reader_n_structures (const TdTapeReader *r);
 TD_API const TdTapeStructure *td_tape_reader_structure (const TdTapeReader *r, uint32_t i);
 
