@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "app/td-application.h"
 
+#include <libintl.h>
 #include <signal.h>
 
 /* `--run MODEL ARGS`: the arguments are the model's, whatever they look like. */
@@ -24,6 +25,8 @@ int
 main (int argc, char **argv)
 {
   signal (SIGXFSZ, SIG_IGN); /* a file beyond the limit of sizes is a full disk */
+  bindtextdomain ("tapedeck", TD_LOCALE_DIR); /* what templates say is looked for there */
+  bind_textdomain_codeset ("tapedeck", "UTF-8");
   td_application_prepare_environment ();
   g_autoptr (TdApplication) app = td_application_new ();
   argv = protect_arguments (&argc, argv);
