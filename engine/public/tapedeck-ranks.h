@@ -22,7 +22,9 @@ typedef struct TdComm TdComm;
 /** The processes that were started together.  name:
  *
  * - "mpi" needs Open MPI's libraries, and takes the shared memory of a machine between its
- *   ranks: there is no "shm" besides.  Arrays of GPUs go through the host.
+ *   ranks.  Arrays of GPUs go through the host.
+ * - "shm" is the same for ranks that are all on one machine; where they are not, an error on
+ *   all of them.  A process that mpirun did not start is alone, without MPI.
  * - "nccl" is the same, but arrays that lie on all ranks' GPUs go from one GPU to the other, by
  *   NCCL, and the host does not wait: bcast, allreduce, allgather, alltoall and the means of
  *   gradients.  A rank's GPU is the engine's device now or, while that is cpu, the one that
@@ -31,13 +33,13 @@ typedef struct TdComm TdComm;
  * - NULL: where mpirun has started the program, "nccl" if the engine's device is a GPU of its
  *   own on every rank and NCCL is there, and starts, else "mpi"; else this process alone.
  *
- * Of processes that something else than mpirun has started together, "nccl" and NULL refuse to
- * make each one alone.
+ * Of processes that something else than mpirun has started together, "nccl", "shm" and NULL
+ * refuse to make each one alone.
  *
  * For all ranks.  *Owner*: the caller, td_comm_free or td_finish.  *Errors*: TD_ERR_ARG for an
  * unknown name, and on all ranks where they give different ones; TD_ERR_STATE where MPI cannot
- * be had, or another than mpirun has started several, TD_ERR_DEVICE on all ranks where NCCL
- * cannot, and why; inert then. */
+ * be had, "shm" is asked for on several machines, or another than mpirun has started several,
+ * TD_ERR_DEVICE on all ranks where NCCL cannot, and why; inert then. */
 TD_API TdComm *td_comm_new (const char *name);
 TD_API TdComm *td_comm_new_at (const char *name, const TdSite *site);
 /** Communicators of the ranks that give the same color, in the order of their keys, then of
@@ -52,6 +54,12 @@ TD_API int td_comm_size (const TdComm *comm);
 /** This process's number among those of its machine, and so of the GPU that is
  * td_device_get ("cuda"). */
 TD_API int td_comm_intra_rank (const TdComm *comm);
+/** How many ranks its machine has; 0 of what is inert. */
+TD_API int td_comm_intra_size (const TdComm *comm);
+/** Its machine's number, from 0 in the order of the machines' first ranks, and how many there
+ * are; -1 and 0 of what is inert. */
+TD_API int td_comm_inter_rank (const TdComm *comm);
+TD_API int td_comm_inter_size (const TdComm *comm);
 /** Wait until all ranks are here. */
 TD_API TdStatus td_comm_barrier (TdComm *comm);
 TD_API TdStatus td_comm_barrier_at (TdComm *comm, const TdSite *site);
