@@ -152,6 +152,10 @@ TD_API TdStatus td_comm_bcast_link_at (TdComm *comm, TdLink *link, const TdSite 
  * has.  For all ranks, whose optimizers must be of one kind, for links of the same names. */
 TD_API TdStatus td_comm_bcast_optimizer (TdComm *comm, TdOpt *opt);
 TD_API TdStatus td_comm_bcast_optimizer_at (TdComm *comm, TdOpt *opt, const TdSite *site);
+/** Give all ranks the random state of rank 0's engine, seed and place: what they draw from here
+ * on is the same on all, as long as each draws as much.  For all ranks. */
+TD_API TdStatus td_comm_bcast_random (TdComm *comm);
+TD_API TdStatus td_comm_bcast_random_at (TdComm *comm, const TdSite *site);
 /** Put the mean over all ranks in place of every gradient at and below a link.  A gradient that
  * a rank does not have counts as zeros; one that none has stays away.  Half precision is summed
  * in float32.  For all ranks. */
@@ -172,17 +176,21 @@ typedef struct
    * on.  Numbers are the same as without, bit for bit.  Between GPUs, by NCCL, one optimizer at
    * a time does so: the first that was made; others sum in their updates. */
   bool overlap;
+  /** Let the random state of rank 0 go with its numbers: noise that hooks add to means
+   * (td_gradient_noise_new) is the same on all ranks then, and so are the elements that dropout
+   * leaves out, and examples that ranks draw.  Off: each rank draws its own. */
+  bool bcast_random;
   int64_t bucket_bytes; /**< so many are summed at once, unless one array has more */
   int end_;
 } TdMultiNodeOpt;
 #define TD_MULTI_NODE_DEFAULTS                                                                 \
   .allreduce_grad_dtype = TD_F32, .double_buffering = false, .overlap = false,                 \
-  .bucket_bytes = 1 << 20
+  .bcast_random = false, .bucket_bytes = 1 << 20
 /** Have an optimizer update by the mean of all ranks' gradients.  Now, with the first update,
  * and with the first after a parameter has come or got its shape, all get rank 0's parameters,
- * persistents and optimizer: rank 0 alone may load a file before that.  Such an update trains,
- * too: by the gradients of the ranks whose parameters were rank 0's already.  From here on
- * td_opt_update is for all ranks.  Returns opt itself.
+ * persistents and optimizer, and by .bcast_random its random state: rank 0 alone may load a
+ * file before that.  Such an update trains, too: by the gradients of the ranks whose parameters
+ * were rank 0's already.  From here on td_opt_update is for all ranks.  Returns opt itself.
  * *Errors*: of td_opt_update on all ranks, before anything is updated, where hyperparameters,
  * loss scaling, what is frozen or hooks differ between ranks: TD_ERR_STATE, naming the first
  * that does; where a sum of finite gradients does not fit float16: TD_ERR_NUMERIC, naming the
@@ -290,6 +298,7 @@ TD_API TdDataset *td_scatter_dataset_at (TdDataset *dataset, TdComm *comm, TdSca
 #define td__multi_node_batch_normalization_new_x(parent, name, size, comm, ...) TD_CALL_ (td_multi_node_batch_normalization_new_at (parent, name, size, comm, TD_OPTIONS_ (TdBatchNormLinkOpt, TD_BATCH_NORM_LINK_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_comm_bcast_link(...) td_comm_bcast_link_at (__VA_ARGS__, TD_HERE)
 #define td_comm_bcast_optimizer(...) td_comm_bcast_optimizer_at (__VA_ARGS__, TD_HERE)
+#define td_comm_bcast_random(...) td_comm_bcast_random_at (__VA_ARGS__, TD_HERE)
 #define td_comm_allreduce_persistent(...) td_comm_allreduce_persistent_at (__VA_ARGS__, TD_HERE)
 #define td_comm_allreduce_grad(...) td_comm_allreduce_grad_at (__VA_ARGS__, TD_HERE)
 #define td_multi_node_optimizer_new(opt, ...) td__multi_node_optimizer_new_x (opt, __VA_ARGS__, .end_ = 0)
