@@ -691,6 +691,35 @@ fails_unused (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
   out[0] = td_tanh (in[0]);
 }
 
+/* An error of before the call, of a traced function and of one that is traced then. */
+static void
+truth__an_error_of_before_is_none_of_the_function (void **state)
+{
+  (void)state;
+  for (int n_before = 0; n_before < 4; n_before++)
+    {
+      TdLink *l = td_linear_new (NULL, "l", 4, 4);
+      TdStatic *s = td_static_new (one_layer, l, .verify = 1);
+
+      fill_params (l, 5);
+      for (int i = 0; i < 8; i++)
+        TD_SCOPE ("iteration")
+          {
+            TdVar *x = td_variable (some (TD_SHAPE (4, 4), (unsigned)i), "x"), *y;
+
+            if (i == n_before)
+              td_add (td_ones (TD_F32, TD_SHAPE (2)), td_ones (TD_F32, TD_SHAPE (3)));
+            td_static_call (s, &x, 1, &y, 1);
+            assert_int_equal (td_error () != NULL, i == n_before);
+            td_error_clear ();
+          }
+      assert_int_equal (td_static_info (s).n_differences, 0);
+      assert_true (td_static_info (s).n_replays >= 5);
+      td_static_free (s);
+      td_link_free (l);
+    }
+}
+
 static void
 truth__a_failing_operation_fails_in_every_call (void **state)
 {
@@ -790,6 +819,7 @@ main (void)
     engine_test (truth__after_a_difference_the_code_runs_until_it_stays_the_same),
     engine_test (truth__code_that_reports_another_value_is_no_difference),
     engine_test (truth__strict_counts_for_what_is_inside),
+    engine_test (truth__an_error_of_before_is_none_of_the_function),
     engine_test (truth__a_failing_operation_fails_in_every_call),
     engine_test (truth__a_function_that_is_never_replayed_is_seldom_traced),
     engine_test (truth__kept_gradients_of_results_have_all_that_comes),
