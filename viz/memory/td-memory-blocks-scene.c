@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "tape/td-devices.h"
+#include "tape/td-stack.h"
 #include "td-memory.h"
 
 /* A gap of this size in the addresses begins another row: segments of the pool lie apart. */
@@ -53,8 +54,23 @@ dup_tooltip (const TdIteration *iteration, const TdMemoryBlock *block)
              : g_strdup_printf ("%s %s", td_category_label (block->category), bytes);
 }
 
+static gboolean
+is_under (const TdIteration *iteration, const TdMemoryBlock *block, guint32 call)
+{
+  return call == 0
+         || (block->var >= 0
+             && td_stack_has (iteration, td_stack_of_var (iteration, (guint)block->var), call));
+}
+
 TdScene *
 td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view)
+{
+  return td_memory_scene_blocks_under (iteration, view, 0);
+}
+
+TdScene *
+td_memory_scene_blocks_under (const TdIteration *iteration, const TdPanelView *view,
+                              guint32 call)
 {
   g_autoptr (GArray) blocks = td_memory_blocks_at (iteration, view->event);
   g_autoptr (GHashTable) selected = new_selected (view);
@@ -93,6 +109,11 @@ td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view)
                         .flags = TD_PRIM_AREA };
       g_autofree char *tooltip = dup_tooltip (iteration, k);
 
+      if (!is_under (iteration, k, call))
+        {
+          style.fill = TD_ROLE_HAIRLINE;
+          style.pattern = TD_PATTERN_NONE;
+        }
       if (i == 0)
         origin = k->address;
       else if (begins_row (blocks, i))

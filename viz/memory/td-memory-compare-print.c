@@ -51,7 +51,7 @@ static void
 print_row (const TdMemoryCompare *self, guint i, gboolean whole, GString *out)
 {
   const TdMemoryCompareRow *row = &self->rows[i];
-  g_autofree char *apart = td_memory_compare_apart (self, i);
+  g_autofree char *apart = td_memory_compare_apart (self, i, FALSE);
   char a[TD_FORMAT_SIZE], b[TD_FORMAT_SIZE];
 
   g_string_append_printf (out, "%6u %10s %6u %10s  %s · %s\n", row->n_new,

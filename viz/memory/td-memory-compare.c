@@ -214,7 +214,7 @@ find_apart (TdMemoryCompare *self)
 }
 
 char *
-td_memory_compare_apart (const TdMemoryCompare *self, guint i)
+td_memory_compare_apart (const TdMemoryCompare *self, guint i, gboolean is_short)
 {
   const TdMemoryCompareRow *row = &self->rows[i];
   g_autoptr (GArray) frames = td_stack_table_list (self->stacks, row->stack);
@@ -223,7 +223,8 @@ td_memory_compare_apart (const TdMemoryCompare *self, guint i)
     return NULL;
   if (row->apart >= frames->len) /* the others go on outwards */
     return g_strdup ("no other call");
-  return td_stack_frame_dup_text (&g_array_index (frames, TdStackFrame, row->apart));
+  const TdStackFrame *frame = &g_array_index (frames, TdStackFrame, row->apart);
+  return is_short ? td_stack_frame_dup_short (frame) : td_stack_frame_dup_text (frame);
 }
 
 /* ---- life ---- */

@@ -43,7 +43,7 @@ void td_memory_compare_free (TdMemoryCompare *compare);
 char *td_memory_compare_sentence (const TdMemoryCompare *compare);
 /** Say which of the rows with its place a row is: its first call that no other one has there;
  * NULL: its place says it. Owner: the caller. */
-char *td_memory_compare_apart (const TdMemoryCompare *compare, guint row);
+char *td_memory_compare_apart (const TdMemoryCompare *compare, guint row, gboolean is_short);
 /** Say it; format: "text" or "json"; `whole`: text has whole stacks. Owner: the caller. */
 char *td_memory_compare_print (const TdMemoryCompare *compare, const char *format,
                                gboolean whole);

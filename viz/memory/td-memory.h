@@ -108,6 +108,10 @@ GArray *td_memory_blocks_at (const TdIteration *iteration, gint event);
 /** Find the first of them that this address lies in; -1: none. */
 gint td_memory_blocks_find (const GArray *blocks, guint64 address);
 TdScene *td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view);
+/** The same, with those dimmed that were not allocated under a call (td-stack.h); 0: none is.
+ */
+TdScene *td_memory_scene_blocks_under (const TdIteration *iteration, const TdPanelView *view,
+                                       guint32 call);
 /** Print them, "text", "csv" or "json"; where `key` is not 0 that one alone, with what is known
  * of it and its whole stack. FALSE: none has the key. */
 gboolean td_memory_blocks_print (const TdIteration *iteration, gint event, guint64 key,

@@ -7,7 +7,12 @@
 
 #include <string.h>
 
+#include "scene/td-format.h"
 #include "td-tape-import.h"
+
+/* Rows of a stack that is folded: where it allocates, and where it began. */
+#define INNER_ROWS 9
+#define OUTER_ROWS 4
 
 guint32
 td_stack_of_event (const TdIteration *iteration, guint event)
@@ -98,6 +103,19 @@ td_stack_frame_dup_text (const TdStackFrame *frame)
 }
 
 char *
+td_stack_frame_dup_short (const TdStackFrame *frame)
+{
+  TdStackFrame cut = *frame;
+  const char *slash = strrchr (frame->file, '/');
+
+  if (slash)
+    cut.file = slash + 1;
+  if (frame->line == 0 && *frame->function)
+    cut.file = "";
+  return td_stack_frame_dup_text (&cut);
+}
+
+char *
 td_stack_frames_print (const GArray *frames, const char *indent)
 {
   GString *out = g_string_new (NULL);
@@ -110,6 +128,53 @@ td_stack_frames_print (const GArray *frames, const char *indent)
       g_string_append_printf (out, "%s%s\n", indent, text);
     }
   return g_string_free (out, FALSE);
+}
+
+/* Runs of frames without a line: what PyTorch knows of C++ is names. */
+static GArray *
+fold_runs (const GArray *frames)
+{
+  GArray *folds = g_array_new (FALSE, FALSE, sizeof (TdStackFold));
+
+  for (guint i = 0, n; i < frames->len; i += n)
+    {
+      TdStackFold fold = { .first = i };
+
+      for (n = 0; i + n < frames->len; n++)
+        if (g_array_index (frames, TdStackFrame, i + n).line > 0)
+          break;
+      n = MAX (n, 1);
+      fold.n = n;
+      g_array_append_val (folds, fold);
+    }
+  return folds;
+}
+
+GArray *
+td_stack_fold (const GArray *frames)
+{
+  GArray *folds = fold_runs (frames);
+  TdStackFold *middle;
+  guint last;
+
+  if (folds->len <= INNER_ROWS + OUTER_ROWS + 1)
+    return folds;
+  last = folds->len - OUTER_ROWS;
+  middle = &g_array_index (folds, TdStackFold, INNER_ROWS);
+  middle->n = g_array_index (folds, TdStackFold, last).first - middle->first;
+  return g_array_remove_range (folds, INNER_ROWS + 1, last - INNER_ROWS - 1);
+}
+
+char *
+td_stack_fold_dup_text (const GArray *frames, const TdStackFold *fold)
+{
+  gboolean any = FALSE;
+
+  for (guint i = 0; i < fold->n && !any; i++)
+    any = g_array_index (frames, TdStackFrame, fold->first + i).line > 0;
+  return any ? g_strdup_printf ("%u more %s", fold->n, td_plural (fold->n, "call", "calls"))
+             : g_strdup_printf ("%u %s without a line", fold->n,
+                                td_plural (fold->n, "call", "calls"));
 }
 
 /* It comes last in the attributes: it may be any text. */

@@ -35,10 +35,24 @@ TdStackFrame td_stack_frame (const TdIteration *iteration, guint32 call);
 
 /** Write where a call is, "/src/train.py:12"; "": not known. Owner: the caller. */
 char *td_stack_frame_dup_place (const TdStackFrame *frame);
-/** Write "forward (/src/train.py:12)". Owner: the caller. */
+/** Write "forward (/src/train.py:12)", and for narrow places "forward (train.py:12)". Owner:
+ * the caller. */
 char *td_stack_frame_dup_text (const TdStackFrame *frame);
+char *td_stack_frame_dup_short (const TdStackFrame *frame);
 /** Write all frames (an array of TdStackFrame), a line each. Owner: the caller. */
 char *td_stack_frames_print (const GArray *frames, const char *indent);
+
+/* Calls that stand beside each other in a stack: one, or several that are folded away. */
+typedef struct
+{
+  guint first, n;
+} TdStackFold;
+
+/** Fold frames for who looks at them: runs without a line, and the middle of what is long
+ * still. An array of TdStackFold. Owner: the caller. */
+GArray *td_stack_fold (const GArray *frames);
+/** Say what is folded away: "23 calls without a line", "41 more calls". Owner: the caller. */
+char *td_stack_fold_dup_text (const GArray *frames, const TdStackFold *fold);
 
 /** Return what the program said of an allocation (_set_memory_metadata of PyTorch); "":
  * nothing. Owner: the iteration. */
