@@ -347,8 +347,7 @@ compare_snapshots (TdComparePage *self, TdIteration *mine)
   g_clear_pointer (&self->reason, g_free);
   show_snapshots (self, TRUE);
   gtk_stack_set_visible_child_name (self->stack, "pictures");
-  td_compare_snapshots_set (self->snapshots, mine, theirs,
-                            td_session_get_reader (self->session));
+  td_compare_snapshots_set (self->snapshots, mine, theirs, self->session);
   say_snapshots (self);
   return TRUE;
 }

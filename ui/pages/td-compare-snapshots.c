@@ -18,7 +18,7 @@ struct _TdCompareSnapshots
   GtkSingleSelection *selection;
   TdCallStack *stack;
   TdIteration *of[2];
-  TdTapeReader *reader;     /* borrowed; NULL: none */
+  TdSession *session;       /* that has the sources; NULL: none */
   TdMemoryCompare *compare; /* once it is known */
   GCancellable *job;        /* it is being found out */
 };
@@ -176,7 +176,7 @@ row_selected (TdCompareSnapshots *self)
                                td_format_bytes (b, row->bytes[1]))
             : g_strdup ("");
   gtk_widget_set_visible (GTK_WIDGET (self->stack), row != NULL);
-  td_call_stack_set (self->stack, title, frames, self->reader);
+  td_call_stack_set (self->stack, title, frames, self->session);
 }
 
 gboolean
@@ -272,7 +272,7 @@ run (TdCompareSnapshots *self)
 
 void
 td_compare_snapshots_set (TdCompareSnapshots *self, TdIteration *a, TdIteration *b,
-                          TdTapeReader *reader)
+                          TdSession *session)
 {
   TdIteration *of[2] = { a, b };
   if (a == self->of[0] && b == self->of[1])
@@ -280,7 +280,7 @@ td_compare_snapshots_set (TdCompareSnapshots *self, TdIteration *a, TdIteration 
   if (self->job)
     g_cancellable_cancel (self->job);
   g_clear_object (&self->job);
-  self->reader = reader;
+  g_set_object (&self->session, session);
   for (int side = 0; side < 2; side++)
     {
       g_clear_pointer (&self->of[side], td_iteration_unref);
@@ -315,6 +315,7 @@ td_compare_snapshots_dispose (GObject *object)
   if (self->job)
     g_cancellable_cancel (self->job);
   g_clear_object (&self->job);
+  g_clear_object (&self->session);
   g_clear_pointer (&self->of[0], td_iteration_unref);
   g_clear_pointer (&self->of[1], td_iteration_unref);
   g_clear_pointer (&self->box, gtk_widget_unparent);

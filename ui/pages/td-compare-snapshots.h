@@ -6,7 +6,7 @@
 #include <gtk/gtk.h>
 
 #include "memory/td-memory-compare.h"
-#include "td-tape-reader.h"
+#include "td-session.h"
 #include "widgets/td-call-stack.h"
 
 #define TD_TYPE_COMPARE_SNAPSHOTS (td_compare_snapshots_get_type ())
@@ -14,10 +14,9 @@ G_DECLARE_FINAL_TYPE (TdCompareSnapshots, td_compare_snapshots, TD, COMPARE_SNAP
                       GtkWidget)
 
 /** Compare what is alive at the ends of two snapshots, at once or in a thread; both NULL: show
- * nothing. What is shown already stays. `reader` (may be NULL) has sources, and must live until
- * the next call. */
+ * nothing. What is shown already stays. `session` (may be NULL) has sources. */
 void td_compare_snapshots_set (TdCompareSnapshots *self, TdIteration *a, TdIteration *b,
-                               TdTapeReader *reader);
+                               TdSession *session);
 
 /** Return the comparison; NULL: it is still being made, or nothing is compared. Owner: the
  * widget. */

@@ -169,7 +169,7 @@ show_stack (TdMemoryStacks *self)
   g_autofree char *title
       = block ? g_strdup_printf ("%s allocated", td_format_bytes (bytes, block->bytes))
               : g_strdup ("");
-  td_call_stack_set (self->stack, title, frames, td_page_get_reader (TD_PAGE (self)));
+  td_call_stack_set (self->stack, title, frames, td_page_get_session (TD_PAGE (self)));
   td_call_stack_select (self->stack, self->call);
 }
 

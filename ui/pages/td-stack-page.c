@@ -24,10 +24,10 @@ find_free (TdIteration *iteration, gint var)
 
 static void
 show_stack (TdCallStack *list, const char *title, TdIteration *iteration, guint32 stack,
-            TdTapeReader *reader)
+            TdSession *session)
 {
   g_autoptr (GArray) frames = td_stack_list (iteration, stack);
-  td_call_stack_set (list, title, frames, reader);
+  td_call_stack_set (list, title, frames, session);
 }
 
 static void
@@ -45,18 +45,17 @@ td_stack_page_show (TdStackPage *self, TdSession *session, TdIteration *iteratio
                     gint var)
 {
   const TdTapeIteration *tape = iteration ? td_iteration_get_tape (iteration) : NULL;
-  TdTapeReader *reader = session ? td_session_get_reader (session) : NULL;
   if (!tape || tape->n_stack_frames == 0)
     return FALSE;
   gint freed = find_free (iteration, var), made = var >= 0 ? tape->vars[var].producer : event;
   if (var >= 0)
     show_stack (self->made, "Allocated", iteration, td_stack_of_var (iteration, (guint)var),
-                reader);
+                session);
   else
     show_stack (self->made, "Made", iteration,
-                event >= 0 ? td_stack_of_event (iteration, (guint)event) : 0, reader);
+                event >= 0 ? td_stack_of_event (iteration, (guint)event) : 0, session);
   show_stack (self->freed, "Freed", iteration,
-              freed >= 0 ? td_stack_of_event (iteration, (guint)freed) : 0, reader);
+              freed >= 0 ? td_stack_of_event (iteration, (guint)freed) : 0, session);
   gtk_widget_set_visible (GTK_WIDGET (self->freed), freed >= 0);
   show_metadata (self, iteration, made);
   return TRUE;

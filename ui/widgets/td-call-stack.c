@@ -210,14 +210,14 @@ take_sources (TdCallStack *self, TdTapeReader *reader)
 
 void
 td_call_stack_set (TdCallStack *self, const char *title, const GArray *frames,
-                   TdTapeReader *reader)
+                   TdSession *session)
 {
   g_hash_table_remove_all (self->stored);
   g_array_set_size (self->frames, 0);
   g_array_set_size (self->folds, 0);
   g_string_chunk_clear (self->texts);
   take_frames (self, frames);
-  take_sources (self, reader);
+  take_sources (self, session ? td_session_get_reader (session) : NULL);
   self->whole = FALSE;
   fill (self);
   gboolean any = self->frames->len > 0;

@@ -7,7 +7,7 @@
 #include <gtk/gtk.h>
 
 #include "tape/td-stack.h"
-#include "td-tape-reader.h"
+#include "td-session.h"
 
 #define TD_TYPE_CALL_STACK (td_call_stack_get_type ())
 G_DECLARE_FINAL_TYPE (TdCallStack, td_call_stack, TD, CALL_STACK, GtkWidget)
@@ -15,11 +15,11 @@ G_DECLARE_FINAL_TYPE (TdCallStack, td_call_stack, TD, CALL_STACK, GtkWidget)
 /** Create the list. Owner: floating. */
 GtkWidget *td_call_stack_new (void);
 
-/** Show frames, an array of TdStackFrame whose texts are copied, below a title; `reader` (may
+/** Show frames, an array of TdStackFrame whose texts are copied, below a title; `session` (may
  * be NULL) has the sources. NULL or an empty array: the stack is not known, and that is said.
  */
 void td_call_stack_set (TdCallStack *self, const char *title, const GArray *frames,
-                        TdTapeReader *reader);
+                        TdSession *session);
 
 /** Select the frame that is this call; 0, or one that is folded away: none. Emits nothing. */
 void td_call_stack_select (TdCallStack *self, guint32 call);

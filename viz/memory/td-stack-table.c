@@ -206,12 +206,6 @@ td_stack_table_add (TdStackTable *self, const TdIteration *iteration, guint32 st
 
 /* ---- asking ---- */
 
-guint
-td_stack_table_n (const TdStackTable *self)
-{
-  return self->stacks->len;
-}
-
 static guint32
 innermost (const TdStackTable *self, guint32 stack)
 {

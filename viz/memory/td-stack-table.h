@@ -20,7 +20,6 @@ void td_stack_table_free (TdStackTable *self);
 /** Find the number of a stack of the iteration, from 1 on in the order in which they were asked
  * for; 0: stack 0, which is not known. The iteration must live until the last such call. */
 guint32 td_stack_table_add (TdStackTable *self, const TdIteration *iteration, guint32 stack);
-guint td_stack_table_n (const TdStackTable *self);
 
 /** List the frames of a stack of the table, innermost first: an array of TdStackFrame, whose
  * calls are the table's own and whose sites are 0. Owner: the caller; of its texts the table.
