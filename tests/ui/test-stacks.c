@@ -159,7 +159,7 @@ stacks__are_a_page_of_the_inspector (void **state)
     {
       if (strcmp (td_iteration_get_op_name (it, i), "free") == 0)
         freed = (gint)i;
-      if (*td_stack_metadata (it, i))
+      if (t->events[i].n_out > 0 && *td_stack_metadata (it, i))
         said = (gint)i;
     }
   assert_true (freed >= 0 && said >= 0);
@@ -244,6 +244,52 @@ stacks__tell_what_is_new_in_another_snapshot (void **state)
   ui_test_wait ("why not", is_refused, page);
 }
 
+/* A snapshot as Python writes it in protocol 2, with another name of a file: a text is its
+ * length in four bytes, then itself. */
+static void
+write_with_file (const char *path, const char *old, const char *file)
+{
+  g_autofree char *bytes = NULL;
+  g_autoptr (GByteArray) made = g_byte_array_new ();
+  gsize n, before = strlen (old), after = strlen (file);
+  g_file_get_contents (td_test_source ("tests/golden/snapshot/small-2.pickle"), &bytes, &n,
+                       NULL);
+  char *at = memmem (bytes, n, old, before);
+  assert_non_null (at);
+  const guint8 length[4] = { (guint8)after, (guint8)(after >> 8) };
+  g_byte_array_append (made, (guint8 *)bytes, (guint)(at - 4 - bytes));
+  g_byte_array_append (made, length, sizeof length);
+  g_byte_array_append (made, (const guint8 *)file, (guint)after);
+  g_byte_array_append (made, (guint8 *)at + before, (guint)(bytes + n - at - before));
+  td_test_write_file (path, made->data, made->len);
+}
+
+/* The frames of a file that is there lead to its source. */
+static void
+stacks__lead_to_the_source (void **state)
+{
+  g_autofree char *source = g_strdup (td_test_tmp ("train.py"));
+  g_autofree char *path = g_strdup (td_test_tmp ("run.pickle"));
+  g_autoptr (GString) text = g_string_new (NULL);
+  for (int i = 1; i <= 50; i++)
+    g_string_append_printf (text, "step (%d)\n", i);
+  td_test_write_file (source, text->str, text->len);
+  write_with_file (path, "/src/net/train.py", source);
+  ui_test_open (path);
+  ui_test_resize (1440, 900);
+  td_session_select (ui_test_session (), find_block (3000320)); /* its place is line 21 */
+  ui_test_settle ();
+  scroll_to ("stacks-card");
+  ui_test_save_picture ("stacks-source.png");
+  GtkWidget *link = ui_test_find_named (GTK_WIDGET (card_stack ()), "frame-source");
+  assert_non_null (link);
+  g_signal_emit_by_name (link, "clicked");
+  ui_test_settle ();
+  TdSourcePage *page = td_workspace_get_source (ui_test_workspace ());
+  assert_string_equal (td_source_page_get_file (page), source);
+  assert_int_equal (td_source_page_get_line (page), 21);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -251,6 +297,7 @@ main (int argc, char **argv)
     ui_test (stacks__of_a_block_are_shown_whole),
     ui_test (stacks__narrow_the_blocks_to_those_under_a_frame),
     ui_test (stacks__are_a_page_of_the_inspector),
+    ui_test (stacks__lead_to_the_source),
     ui_test (stacks__tell_what_is_new_in_another_snapshot),
   };
 

@@ -93,6 +93,8 @@ td_stack_page_init (TdStackPage *self)
   gtk_widget_add_css_class (GTK_WIDGET (self->metadata), "caption");
   self->made = TD_CALL_STACK (td_call_stack_new ());
   self->freed = TD_CALL_STACK (td_call_stack_new ());
+  gtk_widget_set_vexpand (GTK_WIDGET (self->made), TRUE);
+  gtk_widget_set_vexpand (GTK_WIDGET (self->freed), TRUE);
   gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->metadata));
   gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->made));
   gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->freed));

@@ -129,6 +129,7 @@ bind_row (GtkListItemFactory *factory, GtkListItem *item, TdCallStack *self)
   gtk_label_set_text (GTK_LABEL (gtk_button_get_child (GTK_BUTTON (link))), where);
   gtk_widget_set_visible (place, !linked);
   gtk_widget_set_visible (link, linked);
+  gtk_widget_set_name (link, linked ? "frame-source" : "frame-without");
   if (one)
     gtk_widget_remove_css_class (function, "dim-label");
   else

@@ -186,6 +186,8 @@ td_stack_metadata (const TdIteration *iteration, guint event)
 
   if (event < t->n_events && (t->flags & TD_TAPE_ITERATION_SNAPSHOT))
     attrs = td_iteration_get_string (iteration, t->events[event].attrs);
+  if (*attrs && strcmp (td_iteration_get_op_name (iteration, event), "annotation") == 0)
+    return attrs;
   at = strstr (attrs, TD_TAPE_IMPORT_METADATA);
   return at && (at == attrs || at[-1] == ' ') ? at + strlen (TD_TAPE_IMPORT_METADATA) : "";
 }

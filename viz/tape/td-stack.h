@@ -54,8 +54,9 @@ GArray *td_stack_fold (const GArray *frames);
 /** Say what is folded away: "23 calls without a line", "41 more calls". Owner: the caller. */
 char *td_stack_fold_dup_text (const GArray *frames, const TdStackFold *fold);
 
-/** Return what the program said of an allocation (_set_memory_metadata of PyTorch); "":
- * nothing. Owner: the iteration. */
+/** Return what the program said of an allocation (_set_memory_metadata of PyTorch), or all that
+ * an annotation says, "device=0 stage=START name=forward"; "": nothing. Owner: the iteration.
+ */
 const char *td_stack_metadata (const TdIteration *iteration, guint event);
 
 G_END_DECLS
