@@ -19,6 +19,7 @@ struct _TdMemoryStacks
   TdCallStack *stack;
   GArray *blocks; /* TdMemoryBlock, largest first; NULL: not looked at yet */
   GArray *shown;  /* guint: those in the table */
+  GArray *rows;   /* guint64: the keys of those that the list has rows of */
   guint32 call;   /* that they were allocated under; 0: all */
   guint64 key;    /* of the block whose stack is on show; 0: none */
   gboolean syncing;
@@ -235,6 +236,24 @@ any_metadata (TdMemoryStacks *self)
   return FALSE;
 }
 
+/* Rows up to the first that is another block stay: a table makes some hundred widgets anew for
+ * what changes, and most blocks are there before and after a step. */
+static void
+renew_rows (TdMemoryStacks *self)
+{
+  guint same = 0;
+  while (same < MIN (self->rows->len, self->shown->len)
+         && g_array_index (self->rows, guint64, same) == get_block (self, same)->key
+         && get_block (self, same)->key != 0)
+    same++;
+  if (same == self->rows->len && same == self->shown->len)
+    return;
+  g_array_set_size (self->rows, self->shown->len);
+  for (guint i = same; i < self->shown->len; i++)
+    g_array_index (self->rows, guint64, i) = get_block (self, i)->key;
+  td_index_list_resize (self->list, self->shown->len, same);
+}
+
 /* Blocks are all there, and `call` says which are shown. */
 static void
 show_rows (TdMemoryStacks *self)
@@ -245,8 +264,7 @@ show_rows (TdMemoryStacks *self)
       = g_list_model_get_item (made, g_list_model_get_n_items (made) - 1);
   self->syncing = TRUE;
   gtk_column_view_column_set_visible (metadata, any_metadata (self));
-  td_index_list_reset (self->list, self->shown->len);
-  gtk_single_selection_set_selected (self->selection, GTK_INVALID_LIST_POSITION);
+  renew_rows (self);
   self->syncing = FALSE;
   say (self, bytes);
   show_stack (self);
@@ -332,6 +350,7 @@ forget_moment (TdPage *page)
 {
   TdMemoryStacks *self = TD_MEMORY_STACKS (page);
   forget_blocks (self);
+  g_array_set_size (self->rows, 0);
   if (self->card)
     td_index_list_reset (self->list, 0);
   self->call = 0;
@@ -388,6 +407,7 @@ td_memory_stacks_finalize (GObject *object)
   g_clear_weak_pointer (&self->card);
   g_clear_pointer (&self->blocks, g_array_unref);
   g_array_unref (self->shown);
+  g_array_unref (self->rows);
   G_OBJECT_CLASS (td_memory_stacks_parent_class)->finalize (object);
 }
 
@@ -410,6 +430,7 @@ td_memory_stacks_init (TdMemoryStacks *self)
 {
   self->list = td_index_list_new ();
   self->shown = g_array_new (FALSE, FALSE, sizeof (guint));
+  self->rows = g_array_new (FALSE, FALSE, sizeof (guint64));
 }
 
 TdMemoryStacks *

@@ -128,9 +128,11 @@ td_memory_blocks_at (const TdIteration *iteration, gint event)
   for (guint m = 0; m < t->n_memory && (event < 0 || t->memory[m].event <= (guint)event); m++)
     {
       const TdTapeMemory *r = &t->memory[m];
-      const gint var = r->var < t->n_vars ? (gint)r->var : -1;
-      TdMemoryBlock block = { r->address,  r->bytes,  var >= 0 ? t->vars[var].key : 0,
-                              r->category, r->device, var };
+      TdMemoryBlock block = { .address = r->address,
+                              .bytes = r->bytes,
+                              .category = r->category,
+                              .device = r->device,
+                              .var = r->var < t->n_vars ? (gint)r->var : -1 };
 
       if (r->kind == TD_TAPE_MEMORY_ALLOC)
         insert (&alive, &block);
@@ -138,6 +140,9 @@ td_memory_blocks_at (const TdIteration *iteration, gint event)
         drop (&alive, r->address, r->device);
     }
   g_free (alive.slots);
+  for (guint i = 0; i < alive.blocks->len; i++) /* of few: variables lie anywhere in memory */
+    if (BLOCK (&alive, i).var >= 0)
+      BLOCK (&alive, i).key = t->vars[BLOCK (&alive, i).var].key;
   g_array_sort (alive.blocks, by_address);
   return alive.blocks;
 }
