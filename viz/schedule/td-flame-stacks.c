@@ -169,11 +169,18 @@ static const char *
 name_of (const Builder *b, guint32 call)
 {
   const TdStackFrame f = td_stack_frame (b->flame->iteration, call);
-  g_autofree char *text = td_stack_frame_dup_short (&f);
+  const char *slash = strrchr (f.file, '/');
+  g_autofree char *text = NULL;
+  g_autofree char *valid = NULL;
 
   if (f.site == 0)
     return "stack not known";
-  return g_string_chunk_insert_const (b->flame->strings, text);
+  if (f.line == 0 || !*f.file)
+    text = g_strdup (*f.function ? f.function : *f.file ? f.file : "??");
+  else
+    text = g_strdup_printf ("%s (%s:%u)", f.function, slash ? slash + 1 : f.file, f.line);
+  valid = g_utf8_make_valid (text, -1);
+  return g_string_chunk_insert_const (b->flame->strings, valid);
 }
 
 static void
