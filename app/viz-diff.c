@@ -18,7 +18,7 @@
 static const char help[]
     = "usage: tapedeck diff TAPE[:ITERATION] TAPE[:ITERATION] [--json] [-o FILE]\n"
       "                     [--by structure|layer] [--rtol R] [--atol A] [--names FILE]\n"
-      "                     [--names-out FILE]\n"
+      "                     [--names-out FILE] [--stacks]\n"
       "\n"
       "Compares two iterations: operations, layers, shapes, and numbers where both tapes have\n"
       "statistics, element by element where both have the arrays. The first line says what\n"
@@ -37,7 +37,9 @@ static const char help[]
       "LAYER/PARAMETER/grad.\n"
       "\n"
       "Of two memory snapshots: which blocks are new in the second and which are gone, by the\n"
-      "place that allocated them.\n"
+      "stack that allocated them, or by its place where one of both has no stacks. Of stacks\n"
+      "with the same place it names the call in which they differ; --stacks prints them "
+      "whole.\n"
       "\n"
       "Exit status: 0 the same, 1 different, 2 trouble.\n"
       "The man page is tapedeck-diff(1).\n";
@@ -138,7 +140,7 @@ typedef struct
 {
   const char *specs[2], *format, *out, *names, *names_out;
   int n;
-  gboolean by_layer;
+  gboolean by_layer, stacks;
   TdPortTolerance tolerance;
 } Asked;
 
@@ -221,7 +223,7 @@ diff_snapshots (const Asked *asked, TdIteration *a, TdIteration *b)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (TdMemoryCompare) compare = td_memory_compare_new (a, b);
-  g_autofree char *text = td_memory_compare_print (compare, asked->format);
+  g_autofree char *text = td_memory_compare_print (compare, asked->format, asked->stacks);
 
   if (!td__viz_write_text (asked->out, text, asked->format, &error))
     return td__viz_trouble ("%s", error->message);
@@ -243,6 +245,8 @@ td_viz_diff (int argc, char **argv)
         i++;
       else if (strcmp (argv[i], "--json") == 0)
         asked.format = "json";
+      else if (strcmp (argv[i], "--stacks") == 0)
+        asked.stacks = TRUE;
       else if (strcmp (argv[i], "--help") == 0)
         {
           fputs (help, stdout);
@@ -274,6 +278,8 @@ td_viz_diff (int argc, char **argv)
   if (td_session_is_snapshot (side_a.session))
     return asked.by_layer ? td__viz_trouble ("diff: a memory snapshot has no layers")
                           : diff_snapshots (&asked, a, b);
+  if (asked.stacks)
+    return td__viz_trouble ("diff: --stacks is for memory snapshots");
   if (asked.by_layer)
     return diff_by_layer (&asked, a, b, side_a.session, side_b.session);
   g_autoptr (TdDiff) diff = td_diff_new (a, b, td_session_get_reader (side_a.session),

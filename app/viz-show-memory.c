@@ -65,10 +65,30 @@ has_blocks (Show *s, GError **error)
              error, "no allocation records on this tape: nothing for the view blocks");
 }
 
-char *
-td__show_blocks_print (Show *s, GError **error)
+/* With --node, that one alone. */
+gboolean
+td__show_blocks_write (Show *s, TdSink *sink, GError **error)
 {
-  return has_blocks (s, error) ? td_memory_blocks_print (s->it, s->event, s->format) : NULL;
+  if (!has_blocks (s, error))
+    return FALSE;
+  return td_memory_blocks_print (s->it, s->event, s->node ? s->key : 0, s->format, sink)
+         || td__show_trouble (error, "no block of that node is there at this event");
+}
+
+gboolean
+td__show_find_address (Show *s)
+{
+  g_autoptr (GArray) blocks = td_memory_blocks_at (s->it, s->event);
+  guint64 address;
+  gint i;
+
+  if (strncmp (s->node, "0x", 2) != 0
+      || !g_ascii_string_to_unsigned (s->node + 2, 16, 0, G_MAXUINT64, &address, NULL))
+    return FALSE;
+  i = td_memory_blocks_find (blocks, address);
+  if (i >= 0)
+    s->key = g_array_index (blocks, TdMemoryBlock, i).key;
+  return i >= 0 && s->key != 0;
 }
 
 TdScene *

@@ -55,9 +55,9 @@ static const char help[]
       "--iteration N   default: the last complete iteration, of the range if one is given;\n"
       "                of origin the newest with a NaN or an infinity\n"
       "--event N       where the playhead stands; default: everything has run\n"
-      "--node KEY      a parameter (net/l1/W, W), its gradient (W.grad), an event (#12), or "
-      "the\n"
-      "                id of a node as --format json prints it\n"
+      "--node KEY      a parameter (net/l1/W, W), its gradient (W.grad), an event (#12), the\n"
+      "                id of a node as --format json prints it, or an address in its block\n"
+      "                (0x7f32a0000000); of blocks that one alone, with its whole stack\n"
       "--discarded     show the code of verified calls, too, beside their schedules\n"
       "--fold DEPTH    open groups down to this depth; all: all of them\n"
       "--function N|NAME  of schedule and explain: one static function; default: all, or in "
@@ -162,7 +162,7 @@ static const View views[] = {
   { "backward", "text json dot", NULL, td__show_graph_draw, NO_MEMORY, td__show_graph_write },
   { "curves", "text json csv", td__show_curves_print, td__show_curves_draw, OF_RUN | OVER_RUN },
   { "memory", "text json csv", NULL, td__show_memory_draw, OF_SNAPSHOT, td__show_memory_write },
-  { "blocks", "text json csv", td__show_blocks_print, td__show_blocks_draw, OF_SNAPSHOT },
+  { "blocks", "text json csv", NULL, td__show_blocks_draw, OF_SNAPSHOT, td__show_blocks_write },
   { "holders", "text json csv", td__show_holders_print, td__show_holders_draw, OVER_RUN },
   { "growth", "text json csv", td__show_holders_print, td__show_holders_draw,
     OF_RUN | OVER_RUN },
@@ -456,7 +456,7 @@ find_node (Show *s, GError **error)
   g_autoptr (GError) local = NULL;
   gint var;
 
-  if (is_id && strlen (s->node) == 16)
+  if ((is_id && strlen (s->node) == 16) || td__show_find_address (s))
     return TRUE;
   var = td__evaluate_find (s->it, s->node, (gint)td_iteration_get_n_events (s->it), &local);
   if (var >= 0)
@@ -465,7 +465,7 @@ find_node (Show *s, GError **error)
     return TRUE;
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
                "--node %s: iteration %" G_GINT64_FORMAT
-               " has no such node, %s; a path, its .grad, #12 or an id expected",
+               " has no such node, %s; a path, its .grad, #12, an id or an address expected",
                s->node, s->iteration, local->message);
   return FALSE;
 }

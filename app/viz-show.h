@@ -36,7 +36,9 @@ char *td__show_curves_print (Show *s, GError **error);
 TdScene *td__show_curves_draw (Show *s, GError **error);
 gboolean td__show_memory_write (Show *s, TdSink *sink, GError **error);
 TdScene *td__show_memory_draw (Show *s, GError **error);
-char *td__show_blocks_print (Show *s, GError **error);
+gboolean td__show_blocks_write (Show *s, TdSink *sink, GError **error);
+/** Find the node whose block --node names by an address in it. FALSE: it names none. */
+gboolean td__show_find_address (Show *s);
 TdScene *td__show_blocks_draw (Show *s, GError **error);
 char *td__show_holders_print (Show *s, GError **error);
 TdScene *td__show_holders_draw (Show *s, GError **error);

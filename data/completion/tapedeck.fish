@@ -83,6 +83,7 @@ complete -c tapedeck -n '__tapedeck_is diff' -l rtol -x
 complete -c tapedeck -n '__tapedeck_is diff' -l atol -x
 complete -c tapedeck -n '__tapedeck_is diff' -l names -r
 complete -c tapedeck -n '__tapedeck_is diff' -l names-out -r
+complete -c tapedeck -n '__tapedeck_is diff' -l stacks
 
 complete -c tapedeck -n '__tapedeck_is leaks' -l by -x -a 'holder site'
 

@@ -22,7 +22,9 @@ typedef struct TdComm TdComm;
 /** The processes that were started together.  name:
  *
  * - "mpi" needs Open MPI's libraries, and takes the shared memory of a machine between its
- *   ranks: there is no "shm" besides.  Arrays of GPUs go through the host.
+ *   ranks.  Arrays of GPUs go through the host.
+ * - "shm" is the same for ranks that are all on one machine; where they are not, an error on
+ *   all of them.  A process that mpirun did not start is alone, without MPI.
  * - "nccl" is the same, but arrays that lie on all ranks' GPUs go from one GPU to the other, by
  *   NCCL, and the host does not wait: bcast, allreduce, allgather, alltoall and the means of
  *   gradients.  A rank's GPU is the engine's device now or, while that is cpu, the one that
@@ -31,13 +33,13 @@ typedef struct TdComm TdComm;
  * - NULL: where mpirun has started the program, "nccl" if the engine's device is a GPU of its
  *   own on every rank and NCCL is there, and starts, else "mpi"; else this process alone.
  *
- * Of processes that something else than mpirun has started together, "nccl" and NULL refuse to
- * make each one alone.
+ * Of processes that something else than mpirun has started together, "nccl", "shm" and NULL
+ * refuse to make each one alone.
  *
  * For all ranks.  *Owner*: the caller, td_comm_free or td_finish.  *Errors*: TD_ERR_ARG for an
  * unknown name, and on all ranks where they give different ones; TD_ERR_STATE where MPI cannot
- * be had, or another than mpirun has started several, TD_ERR_DEVICE on all ranks where NCCL
- * cannot, and why; inert then. */
+ * be had, "shm" is asked for on several machines, or another than mpirun has started several,
+ * TD_ERR_DEVICE on all ranks where NCCL cannot, and why; inert then. */
 TD_API TdComm *td_comm_new (const char *name);
 TD_API TdComm *td_comm_new_at (const char *name, const TdSite *site);
 /** Communicators of the ranks that give the same color, in the order of their keys, then of
@@ -52,6 +54,12 @@ TD_API int td_comm_size (const TdComm *comm);
 /** This process's number among those of its machine, and so of the GPU that is
  * td_device_get ("cuda"). */
 TD_API int td_comm_intra_rank (const TdComm *comm);
+/** How many ranks its machine has; 0 of what is inert. */
+TD_API int td_comm_intra_size (const TdComm *comm);
+/** Its machine's number, from 0 in the order of the machines' first ranks, and how many there
+ * are; -1 and 0 of what is inert. */
+TD_API int td_comm_inter_rank (const TdComm *comm);
+TD_API int td_comm_inter_size (const TdComm *comm);
 /** Wait until all ranks are here. */
 TD_API TdStatus td_comm_barrier (TdComm *comm);
 TD_API TdStatus td_comm_barrier_at (TdComm *comm, const TdSite *site);
@@ -144,6 +152,10 @@ TD_API TdStatus td_comm_bcast_link_at (TdComm *comm, TdLink *link, const TdSite 
  * has.  For all ranks, whose optimizers must be of one kind, for links of the same names. */
 TD_API TdStatus td_comm_bcast_optimizer (TdComm *comm, TdOpt *opt);
 TD_API TdStatus td_comm_bcast_optimizer_at (TdComm *comm, TdOpt *opt, const TdSite *site);
+/** Give all ranks the random state of rank 0's engine, seed and place: what they draw from here
+ * on is the same on all, as long as each draws as much.  For all ranks. */
+TD_API TdStatus td_comm_bcast_random (TdComm *comm);
+TD_API TdStatus td_comm_bcast_random_at (TdComm *comm, const TdSite *site);
 /** Put the mean over all ranks in place of every gradient at and below a link.  A gradient that
  * a rank does not have counts as zeros; one that none has stays away.  Half precision is summed
  * in float32.  For all ranks. */
@@ -164,17 +176,21 @@ typedef struct
    * on.  Numbers are the same as without, bit for bit.  Between GPUs, by NCCL, one optimizer at
    * a time does so: the first that was made; others sum in their updates. */
   bool overlap;
+  /** Let the random state of rank 0 go with its numbers: noise that hooks add to means
+   * (td_gradient_noise_new) is the same on all ranks then, and so are the elements that dropout
+   * leaves out, and examples that ranks draw.  Off: each rank draws its own. */
+  bool bcast_random;
   int64_t bucket_bytes; /**< so many are summed at once, unless one array has more */
   int end_;
 } TdMultiNodeOpt;
 #define TD_MULTI_NODE_DEFAULTS                                                                 \
   .allreduce_grad_dtype = TD_F32, .double_buffering = false, .overlap = false,                 \
-  .bucket_bytes = 1 << 20
+  .bcast_random = false, .bucket_bytes = 1 << 20
 /** Have an optimizer update by the mean of all ranks' gradients.  Now, with the first update,
  * and with the first after a parameter has come or got its shape, all get rank 0's parameters,
- * persistents and optimizer: rank 0 alone may load a file before that.  Such an update trains,
- * too: by the gradients of the ranks whose parameters were rank 0's already.  From here on
- * td_opt_update is for all ranks.  Returns opt itself.
+ * persistents and optimizer, and by .bcast_random its random state: rank 0 alone may load a
+ * file before that.  Such an update trains, too: by the gradients of the ranks whose parameters
+ * were rank 0's already.  From here on td_opt_update is for all ranks.  Returns opt itself.
  * *Errors*: of td_opt_update on all ranks, before anything is updated, where hyperparameters,
  * loss scaling, what is frozen or hooks differ between ranks: TD_ERR_STATE, naming the first
  * that does; where a sum of finite gradients does not fit float16: TD_ERR_NUMERIC, naming the
@@ -282,6 +298,7 @@ TD_API TdDataset *td_scatter_dataset_at (TdDataset *dataset, TdComm *comm, TdSca
 #define td__multi_node_batch_normalization_new_x(parent, name, size, comm, ...) TD_CALL_ (td_multi_node_batch_normalization_new_at (parent, name, size, comm, TD_OPTIONS_ (TdBatchNormLinkOpt, TD_BATCH_NORM_LINK_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_comm_bcast_link(...) td_comm_bcast_link_at (__VA_ARGS__, TD_HERE)
 #define td_comm_bcast_optimizer(...) td_comm_bcast_optimizer_at (__VA_ARGS__, TD_HERE)
+#define td_comm_bcast_random(...) td_comm_bcast_random_at (__VA_ARGS__, TD_HERE)
 #define td_comm_allreduce_persistent(...) td_comm_allreduce_persistent_at (__VA_ARGS__, TD_HERE)
 #define td_comm_allreduce_grad(...) td_comm_allreduce_grad_at (__VA_ARGS__, TD_HERE)
 #define td_multi_node_optimizer_new(opt, ...) td__multi_node_optimizer_new_x (opt, __VA_ARGS__, .end_ = 0)

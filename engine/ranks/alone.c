@@ -14,7 +14,7 @@ alone_open (char *why)
   TdWire *wire = td__xcalloc (1, sizeof *wire);
 
   (void)why;
-  wire->size = 1;
+  wire->size = wire->intra_size = wire->inter_size = 1;
   return wire;
 }
 

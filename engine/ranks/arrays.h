@@ -37,6 +37,8 @@ uint64_t td__common_numbers (const TdCommon *common, const TdSite *site);
  * those numbers of parameters already. */
 TdStatus td__common_bcast (TdComm *comm, const TdCommon *common, TdMeetKind kind, bool *same,
                            const TdSite *site);
+/** Give all ranks rank 0's random state.  (random.c) */
+TdStatus td__random_share (TdComm *comm, const TdSite *site);
 /** Give all ranks rank 0's array of these bytes: v has room for it.  *same becomes false where
  * the numbers were others. */
 TdStatus td__bcast_var (TdComm *comm, TdVar *v, bool *same, const TdSite *site);

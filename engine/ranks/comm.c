@@ -89,6 +89,9 @@ comm_of (const TdTransport *transport, TdWire *wire)
   comm->rank = wire->rank;
   comm->size = wire->size;
   comm->intra_rank = wire->intra_rank;
+  comm->intra_size = wire->intra_size;
+  comm->inter_rank = wire->inter_rank;
+  comm->inter_size = wire->inter_size;
   comm->all = td__xcalloc ((size_t)wire->size, sizeof *comm->all);
   comm->n_sent = td__xcalloc ((size_t)wire->size, sizeof *comm->n_sent);
   comm->n_received = td__xcalloc ((size_t)wire->size, sizeof *comm->n_received);
@@ -131,13 +134,13 @@ lone_process (const TdSite *site)
   return n <= 1;
 }
 
-/* The names there are, and what becomes of arrays on GPUs.  "nccl" of a process alone needs no
- * MPI. */
+/* The names there are, and what becomes of arrays on GPUs.  Of a process alone "mpi" alone
+ * needs MPI. */
 static const struct
 {
   const char *name;
   TdFarWish wish;
-} kinds[] = { { "mpi", TD_FAR_NEVER }, { "nccl", TD_FAR_MUST } };
+} kinds[] = { { "mpi", TD_FAR_NEVER }, { "nccl", TD_FAR_MUST }, { "shm", TD_FAR_MACHINE } };
 
 /* By its name; NULL after td__fail. */
 static const TdTransport *
@@ -156,10 +159,7 @@ transport_of (const char *name, TdFarWish *wish, const TdSite *site)
   if (!known)
     {
       td__fail (TD_ERR_ARG, "td_comm_new", site,
-                "no communicator \"%.40s\": there are \"mpi\" and \"nccl\"%s", name,
-                strcmp (name, "shm") == 0
-                    ? "; by the first ranks of one machine use its shared memory"
-                    : "");
+                "no communicator \"%.40s\": there are \"mpi\", \"nccl\" and \"shm\"", name);
       return NULL;
     }
   if (*wish != TD_FAR_NEVER && !started_by_mpirun ())
@@ -213,6 +213,19 @@ same_program (TdComm *comm, const TdSite *site)
   return !differs;
 }
 
+/* "shm" is for one machine.  All ranks count the machines alike. */
+static bool
+fits_its_machine (const TdComm *comm, TdFarWish wish, const TdSite *site)
+{
+  if (wish != TD_FAR_MACHINE || comm->inter_size == 1)
+    return true;
+  td__fail (TD_ERR_STATE, "td_comm_new", site,
+            "rank %d of %d: \"shm\" is for the ranks of one machine, and these are on %d: "
+            "\"mpi\" connects them",
+            comm->rank, comm->size, comm->inter_size);
+  return false;
+}
+
 TdComm *
 td_comm_new_at (const char *name, const TdSite *site)
 {
@@ -244,6 +257,7 @@ td_comm_new_at (const char *name, const TdSite *site)
     wish = TD_FAR_NEVER; /* there is nobody to exchange anything with */
   return same_program (comm, site)
                  && td__far_join (comm, td__engine.device, wish, site) == TD_OK
+                 && fits_its_machine (comm, wish, site)
              ? comm
              : inert_comm ();
 }
@@ -330,11 +344,35 @@ td_comm_size (const TdComm *comm)
   return td__stranger ("td_comm_size") || comm == NULL ? 0 : comm->size;
 }
 
+/* Does it lie anywhere?  What is inert does not. */
+static bool
+has_place (const char *call, const TdComm *comm)
+{
+  return !td__stranger (call) && comm != NULL && !comm->inert;
+}
+
 int
 td_comm_intra_rank (const TdComm *comm)
 {
-  return td__stranger ("td_comm_intra_rank") || comm == NULL || comm->inert ? -1
-                                                                            : comm->intra_rank;
+  return has_place ("td_comm_intra_rank", comm) ? comm->intra_rank : -1;
+}
+
+int
+td_comm_intra_size (const TdComm *comm)
+{
+  return has_place ("td_comm_intra_size", comm) ? comm->intra_size : 0;
+}
+
+int
+td_comm_inter_rank (const TdComm *comm)
+{
+  return has_place ("td_comm_inter_rank", comm) ? comm->inter_rank : -1;
+}
+
+int
+td_comm_inter_size (const TdComm *comm)
+{
+  return has_place ("td_comm_inter_size", comm) ? comm->inter_size : 0;
 }
 
 /* Others may be waiting for an array of this rank. */

@@ -26,6 +26,7 @@ typedef enum
   TD_MEET_ALLTOALL,
   TD_MEET_BCAST_LINK,
   TD_MEET_BCAST_OPTIMIZER,
+  TD_MEET_BCAST_RANDOM,
   TD_MEET_ALLREDUCE_GRAD,
   TD_MEET_OPTIMIZER,
   TD_MEET_UPDATE,
@@ -80,7 +81,8 @@ struct TdComm
   TdObject object;
   const TdTransport *transport;
   TdWire *wire;
-  int rank, size, intra_rank;
+  int rank, size;
+  int intra_rank, intra_size, inter_rank, inter_size; /**< as TdWire's */
   int *world;  /**< its ranks by their numbers among all that were started */
   uint64_t id; /**< the same on all of them, and no other communicator's */
   uint64_t seq;

@@ -18,6 +18,7 @@ static const char *const names[TD_MEET_N] = {
   [TD_MEET_ALLTOALL] = "td_comm_alltoall",
   [TD_MEET_BCAST_LINK] = "td_comm_bcast_link",
   [TD_MEET_BCAST_OPTIMIZER] = "td_comm_bcast_optimizer",
+  [TD_MEET_BCAST_RANDOM] = "td_comm_bcast_random",
   [TD_MEET_ALLREDUCE_GRAD] = "td_comm_allreduce_grad",
   [TD_MEET_OPTIMIZER] = "td_multi_node_optimizer_new",
   [TD_MEET_UPDATE] = "td_opt_update",

@@ -27,6 +27,7 @@ typedef struct
   TdMean how; /* of their means; turn: the updates that all have met for */
   TdOverlap *overlap;
   bool doubled;  /* an update is by the means of the one before */
+  bool random;   /* rank 0's random state goes with its numbers */
   bool parted;   /* it was said that ranks have parted */
   uint64_t sent; /* the digest that an update sent rank 0's numbers with last; 0: none did */
 } Shared;
@@ -85,7 +86,9 @@ send_all (TdOpt *opt, TdMeetKind kind, bool *same, const TdSite *site)
   status = td__meet_digest (s->comm, &mine, &differs, site);
   if (status == TD_OK && differs)
     return td__opt_kind_explain (s->comm, opt, kind, site);
-  return status == TD_OK ? td__opt_share_state (s->comm, opt, site) : status;
+  if (status == TD_OK)
+    status = td__opt_share_state (s->comm, opt, site);
+  return status == TD_OK && s->random ? td__random_share (s->comm, site) : status;
 }
 
 /* How many ranks count, and whether this one does: those whose gradients are of rank 0's
@@ -336,6 +339,7 @@ shared_new (TdComm *comm, const TdMean *how, const TdMultiNodeOpt *o)
   s->number = ++comm->n_optimizers;
   s->how = *how;
   s->doubled = o->double_buffering;
+  s->random = o->bcast_random;
   return s;
 }
 
@@ -354,7 +358,7 @@ td_multi_node_optimizer_new_at (TdOpt *opt, TdComm *comm, TdMultiNodeOpt options
                                 const TdSite *site)
 {
   const int64_t said[] = { options.allreduce_grad_dtype, options.double_buffering,
-                           options.overlap, options.bucket_bytes };
+                           options.overlap, options.bcast_random, options.bucket_bytes };
   TdStatus status;
   TdMean how;
   TdMeet mine;

@@ -24,11 +24,10 @@ typedef struct
   char why[200];
 } Call;
 
-static const char *
-wish_text (int wish)
-{
-  return wish == TD_FAR_MUST ? "\"nccl\"" : wish == TD_FAR_CAN ? "NULL" : "\"mpi\"";
-}
+static const char *const wish_texts[] = { [TD_FAR_NEVER] = "\"mpi\"",
+                                          [TD_FAR_MACHINE] = "\"shm\"",
+                                          [TD_FAR_CAN] = "NULL",
+                                          [TD_FAR_MUST] = "\"nccl\"" };
 
 /* A program may choose its device when it has the communicator, by td_comm_intra_rank: it will
  * be the GPU that "cuda" is for this rank.  NULL: *why. */
@@ -58,7 +57,7 @@ part_of (TdDevice **device, TdFarWish wish)
 
   memset (&p, 0, sizeof p); /* its bytes are sent */
   p.wish = wish;
-  if (wish == TD_FAR_NEVER)
+  if (wish <= TD_FAR_MACHINE)
     return p;
   if (wish == TD_FAR_MUST && d->number == 0)
     d = *device = own_gpu (p.why, sizeof p.why);
@@ -244,9 +243,9 @@ td__far_join (TdComm *comm, TdDevice *device, TdFarWish wish, const TdSite *site
     status = td__fail (TD_ERR_ARG, call_of (comm), site,
                        "rank %d of %d: rank 0 asks for %s, rank %d for %s: all ranks must ask "
                        "for the same",
-                       comm->rank, comm->size, wish_text (all[0].wish), other,
-                       wish_text (all[other].wish));
-  else if (status == TD_OK && wish != TD_FAR_NEVER)
+                       comm->rank, comm->size, wish_texts[all[0].wish], other,
+                       wish_texts[all[other].wish]);
+  else if (status == TD_OK && wish >= TD_FAR_CAN)
     {
       const bool lacks = cannot (all, comm->size, text, sizeof text);
 

@@ -21,9 +21,10 @@ struct TdFar
 /** Which way arrays are to go. */
 typedef enum
 {
-  TD_FAR_NEVER, /**< "mpi" */
-  TD_FAR_CAN,   /**< where all ranks' devices can */
-  TD_FAR_MUST   /**< "nccl" */
+  TD_FAR_NEVER,   /**< "mpi" */
+  TD_FAR_MACHINE, /**< "shm": never, on one machine */
+  TD_FAR_CAN,     /**< where all ranks' devices can */
+  TD_FAR_MUST     /**< "nccl" */
 } TdFarWish;
 
 /** Make a team of all ranks' devices, if that is wished and can be.  For all ranks.  *Errors*:

@@ -14,7 +14,7 @@
 
 enum
 {
-  TD_TRANSPORT_ABI = 3, /* bumped with every change of this header, or of TdMeet */
+  TD_TRANSPORT_ABI = 4, /* bumped with every change of this header, or of TdMeet */
   TD_WHY_WIRE = 300
 };
 #define TD_TRANSPORT_ENTRY "td_transport"
@@ -46,7 +46,9 @@ typedef struct TdWireSum TdWireSum;
 /** One communicator's connections; a transport's own begins with this. */
 typedef struct TdWire
 {
-  int rank, size, intra_rank;
+  int rank, size;
+  int intra_rank, intra_size; /**< among the ranks of its machine */
+  int inter_rank, inter_size; /**< its machine's number, in the order of their first ranks */
 } TdWire;
 
 typedef struct TdTransport

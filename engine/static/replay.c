@@ -541,7 +541,19 @@ overwritten (const TdInstance *i, bool output, uint32_t k, const TdBuffer *b)
   return status;
 }
 
-/* An input that a backward reads and that was written since: its number, or TD_ABSENT. */
+/* Whether anything of the forward that is not pruned computes with a value. */
+static bool
+is_read (const TdSchedule *s, uint32_t value)
+{
+  for (uint32_t i = 0; i < s->forward.n; i++)
+    for (uint32_t k = 0; k < s->forward.steps[i].n_in; k++)
+      if (s->nodes[td__step_in (s, &s->forward.steps[i], k)].value == value)
+        return true;
+  return false;
+}
+
+/* An input that a backward reads and that was written since: its number, or TD_ABSENT.  Every:
+ * one that runs the forward again reads all but what leads nowhere. */
 static uint32_t
 written_input (const TdInstance *i, bool every)
 {
@@ -549,7 +561,8 @@ written_input (const TdInstance *i, bool every)
 
   for (uint32_t k = 0; k < s->n_externals; k++)
     if (i->externals[k]->version != i->versions[k]
-        && !td__node_value (s, s->externals[k].node)->is_state && (every || i->entry->reads[k]))
+        && !td__node_value (s, s->externals[k].node)->is_state
+        && (i->entry->reads[k] || (every && is_read (s, s->nodes[s->externals[k].node].value))))
       return k;
   return TD_ABSENT;
 }

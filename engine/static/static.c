@@ -544,6 +544,8 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
     }
   s->aside = NULL;
+  if (TD_UNLIKELY (e->has_error)) /* of before: what fails now says nothing of the code */
+    return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
   entry = find_entry (s, in, n_in, n_out, site);
   if (entry == NULL)
     {

@@ -1,14 +1,16 @@
 """`tapedeck diff --by layer` of a program and a reference that was computed without it.
 
-    port.py TAPEDECK MODEL
+    port.py TAPEDECK MODEL [GGML-PORT]
 
-The reference is three layers and a softmax, forward and backward in double precision, here.
+The reference is three layers and a softmax, forward and backward in double precision, here; and the same net
+as a graph of ggml's calls, over the test double of ggml.
 SPDX-License-Identifier: MIT
 """
 import json
 import math
 import os
 import random
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,7 +18,7 @@ import tempfile
 sys.dont_write_bytecode = True
 import npz  # noqa: E402  # pylint: disable=wrong-import-position
 
-tapedeck, model = sys.argv[1:]
+tapedeck, model = sys.argv[1:3]
 LABELS = (0, 1, 2, 1, 0)
 SIZES = {"l1": (4, 8), "l2": (8, 8), "l3": (8, 3)}
 
@@ -82,6 +84,11 @@ class Check:
                   + [(name + "/b", npy(biases[name])) for name in SIZES])
         with open(self.path("x.npy"), "wb") as file:
             file.write(npy(x))
+        with open(self.path("numbers"), "wb") as file:
+            for name in SIZES:
+                file.write(struct.pack("%df" % len(sum(weights[name], [])), *sum(weights[name], [])))
+                file.write(struct.pack("%df" % len(biases[name]), *biases[name]))
+            file.write(struct.pack("%df" % len(sum(x, [])), *sum(x, [])))
         for what in ("", "update", "last", "frozen", "frozen update"):
             run(tapedeck, "run", "--quiet", "-o", self.path(what + ".tdtape"), "--level", "values", model,
                 self.path("w.npz"), self.path("x.npy"), *what.split())
@@ -216,7 +223,20 @@ def transposed(check):
     assert "the other way" not in text, text
 
 
-CLAIMS = (without_update, wrong_without_update, not_reached, forward_alone, named_in_part, wrong_in_part, flat, transposed)
+def ggml(check):
+    """A graph of ggml with the same weights is the same, forward and backward; a scale too many is found."""
+    for what in ("", "scaled"):
+        run(sys.argv[3], check.path("numbers"), check.path("ggml%s.tdtape" % what), *what.split())
+    _, said = check.diff(check.path("ggml.tdtape"))
+    found = check.verdicts(said)
+    assert {found[key] for key in found if key.count("/") == 2 or key.endswith("out")} == {"same"}, said
+    text, said = check.diff(check.path("ggmlscaled.tdtape"), status=1)
+    assert said["first_forward"] == "net/l2" and check.verdicts(said)["l1/out"] == "same", said
+    assert "forward: the first layer that differs is net/l2, l2: element" in text, text
+
+
+CLAIMS = (without_update, wrong_without_update, not_reached, forward_alone, named_in_part, wrong_in_part, flat, transposed) \
+    + ((ggml,) if len(sys.argv) > 3 else ())
 
 
 def main():

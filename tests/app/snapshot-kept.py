@@ -64,6 +64,26 @@ def shape(segments, device):
                   for s in segments if s['device'] == device)
 
 
+def check_sources(folder):
+    """Of the files that stacks name those are stored which the program can have run."""
+    path, tape = os.path.join(folder, 'c.pickle'), os.path.join(folder, 'c.tdtape')
+    old, new, gone, text = (os.path.join(folder, name) for name in ('old.py', 'new.py', 'gone.py', 'notes.txt'))
+    given = snapshot()
+    given['device_traces'][0][0]['frames'] = [{'filename': f, 'line': 2, 'name': 'step'} for f in (old, new, gone, text)]
+    for name in (old, new, text):
+        with open(name, 'w') as file:
+            file.write('# %s\nstep()\n' % os.path.basename(name))
+    with open(path, 'wb') as file:
+        pickle.dump(given, file)
+    now = os.stat(path).st_mtime
+    os.utime(old, (now - 100, now - 100))
+    os.utime(text, (now - 100, now - 100))
+    os.utime(new, (now + 100, now + 100))
+    run('import', path, '-o', tape)
+    stored = [line for line in run('cat', tape).splitlines() if line.startswith('source ')]
+    assert stored == ['source "%s" %d bytes' % (old, os.path.getsize(old))], stored
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.environ['XDG_CACHE_HOME'] = folder
@@ -104,6 +124,7 @@ def main():
             notes = [(a['stage'], a['device'], a['time_us']) for a in back['external_annotations']]
             assert notes == ([('START', 1, 10), ('END', 1, 400)] if device == 0 else []), notes
         assert json.loads(run('info', '--json', out))['import'] == 'torch-snapshot'
+        check_sources(folder)
         print("ok 4 - free ends of segments, metadata and annotations are in the snapshot that is written again")
 
 

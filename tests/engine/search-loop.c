@@ -158,6 +158,28 @@ meddle (Run *r, TdVar *const *in, TdVar *const *out)
     fail_outside (r);
 }
 
+static void
+behind (void *user, TdVar *const *xs, int n, TdVar **ys, int m)
+{
+  const Run *r = user;
+
+  (void)n;
+  (void)m;
+  ys[0] = td_tanh (td_link (r->layers[1], xs[0]));
+}
+
+/* The function's result, or what is computed from it once more in backward. */
+static TdVar *
+gone_on (Run *r, TdVar *out)
+{
+  TdVar *y = NULL;
+
+  if (!r->p->goes_on)
+    return out;
+  td_forget (behind, r, &out, 1, &y, 1);
+  return y;
+}
+
 static TdVar *
 loss_of (Run *r, TdVar *const *out)
 {
@@ -165,8 +187,8 @@ loss_of (Run *r, TdVar *const *out)
 
   for (int k = has (r, SECOND_ONLY); k < 2; k++)
     {
-      TdVar *y = r->other_opt != NULL ? td_link (r->other, out[k]) : out[k];
-      TdVar *one = td_sum (td_mul (y, td_sigmoid (out[k])));
+      TdVar *x = gone_on (r, out[k]), *y = r->other_opt != NULL ? td_link (r->other, x) : x;
+      TdVar *one = td_sum (td_mul (y, td_sigmoid (x)));
 
       loss = loss == NULL ? one : td_add (loss, one);
     }
@@ -198,8 +220,8 @@ gradients_of (Run *r, TdVar **loss, TdVar *x)
   return status;
 }
 
-/* By the optimizer, or a plain one in half of the programs: after one whose loss was scaled that
- * is an error. */
+/* By the optimizer, or a plain one in half of the programs: after one whose loss was scaled
+ * that is an error. */
 static TdStatus
 one_backward (const Run *r, TdVar *loss, unsigned flags, bool may_be_plain)
 {
@@ -214,7 +236,8 @@ backward (Run *r, TdVar *loss, TdVar *x)
   TdStatus status = gradients_of (r, &loss, x);
 
   if (status == TD_OK)
-    status = note_status (r, "backward", one_backward (r, loss, flags, has (r, BACKWARD_TWICE)));
+    status
+        = note_status (r, "backward", one_backward (r, loss, flags, has (r, BACKWARD_TWICE)));
   if (status == TD_OK && has (r, BACKWARD_TWICE))
     status = note_status (r, "backward again",
                           one_backward (r, loss, flags, r->p->seed / 2 % 2 == 0));

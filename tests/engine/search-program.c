@@ -86,6 +86,10 @@ program_generate_more (unsigned seed)
       p.events[0] = (Event){ HIDDEN_CHANGES, (int)draw (ITERATIONS) };
       p.n_events += p.n_events == 0;
     }
+  p.goes_on = draw (6) == 0;
+  for (int i = 0; i < p.n_events; i++) /* td_forget refuses it, where it is on the way */
+    p.goes_on &= p.events[i].kind != DOUBLE_BACKWARD;
+  p.loss_scaling |= p.goes_on && draw (2) == 0;
   return p;
 }
 
@@ -103,13 +107,13 @@ program_print (FILE *to, const Program *p)
 {
   fprintf (to,
            "seed %u: results %u %u, optimizer %u, second %u, hook %u, passes off %u, level %u, "
-           "stop at %d, file %d%s%s%s%s%s%s\n",
+           "stop at %d, file %d%s%s%s%s%s%s%s\n",
            p->seed, p->results[0], p->results[1], p->optimizer, p->second, p->opt_hook,
            p->passes, p->level, p->stop_at, (int)p->file,
            p->frozen_arguments ? ", frozen arguments" : "",
            p->double_backprop ? ", double backprop" : "", p->trainer ? ", trainer" : "",
            p->snapshot ? ", snapshot" : "", p->loss_scaling ? ", loss scaling" : "",
-           p->other_dtypes ? ", other dtypes" : "");
+           p->other_dtypes ? ", other dtypes" : "", p->goes_on ? ", goes on" : "");
   for (int i = 0; i < p->n; i++)
     fprintf (to, "  %-12s a %u, b %u, which %u%s\n", kind_names[p->list[i].kind], p->list[i].a,
              p->list[i].b, p->list[i].which, p->list[i].no_backprop ? ", no backprop" : "");
@@ -136,9 +140,9 @@ simpler_property (Program *p, int k)
 {
   const Program before = *p;
   bool *const switches[]
-      = { &p->frozen_arguments, &p->trainer, &p->snapshot, &p->loss_scaling };
+      = { &p->frozen_arguments, &p->trainer, &p->snapshot, &p->loss_scaling, &p->goes_on };
 
-  if (k < 4)
+  if (k < 5)
     *switches[k] = false;
   else if (k == 5)
     p->optimizer = 0;

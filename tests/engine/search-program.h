@@ -142,13 +142,14 @@ typedef struct
   unsigned level;  /* of the recording */
   bool frozen_arguments, double_backprop, trainer, snapshot, loss_scaling;
   bool other_dtypes; /* there are parameters for OTHER_DTYPE */
+  bool goes_on;      /* what the function returns goes on through td_forget */
   int stop_at;       /* the iteration before which it is saved, ended and gone on with */
   FileKind file;
 } Program;
 
 Program program_generate (unsigned seed);
-/** The same, where in a third of the programs many statements are OTHER_DTYPE, and in some one
- * is OWN_HIDDEN. */
+/** The same, where in a third of the programs many statements are OTHER_DTYPE, in some one is
+ * OWN_HIDDEN, and some go on behind the function by td_forget, with a scaled loss in half. */
 Program program_generate_more (unsigned seed);
 void program_print (FILE *to, const Program *p);
 bool program_has (const Program *p, EventKind kind, int iteration);

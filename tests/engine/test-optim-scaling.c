@@ -268,6 +268,57 @@ scaling__a_plain_backward_on_top_is_an_error (void **state)
 
 /* A gradient put by hand in the place of one that is times a scale, or computed from one. */
 static void
+doubled (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)self, (void)n_in, (void)n_out;
+  out[0] = td_mul_scalar (in[0], 2);
+}
+
+/* Where a gradient goes on that a run inside the backward has left at a leaf. */
+typedef enum
+{
+  INTO_FORGET,
+  INTO_STATIC,
+  N_WAYS
+} Way;
+
+static void
+scaling__goes_through_runs_inside_the_backward (void **state)
+{
+  double p[RIG_N];
+  TdStatic *fn;
+  TdOpt *opt;
+
+  (void)state;
+  for (Way way = 0; way < N_WAYS; way++)
+    for (int scale = 1; scale <= 8; scale *= 8)
+      {
+        rig_start (TD_F32);
+        opt = td_sgd_new (rig_chain, .lr = 1);
+        td_opt_loss_scaling (opt, .scale = scale);
+        fn = td_static_new (doubled, NULL);
+        for (int step = 1; step <= 10; step++) /* it verifies itself at some */
+          TD_SCOPE ("step")
+            {
+              TdVar *x = td_mul_scalar (rig_W, 3), *y = NULL, *z = NULL;
+
+              if (way == INTO_FORGET)
+                td_forget (doubled, NULL, &x, 1, &y, 1);
+              else
+                td_static_call (fn, &x, 1, &y, 1);
+              td_forget (doubled, NULL, &y, 1, &z, 1);
+              td_cleargrads (rig_chain);
+              assert_int_equal (td_opt_backward (opt, td_sum (z), 0), TD_OK);
+              assert_int_equal (td_opt_update (opt), TD_OK);
+              rig_get (rig_W, p);
+              assert_true (p[0] == -12 * step);
+            }
+        td_static_free (fn);
+        assert_int_equal (td_finish (), 0);
+      }
+}
+
+static void
 scaling__of_a_gradient_set_by_hand_is_an_error (void **state)
 {
   TdOpt *opt;
@@ -648,6 +699,7 @@ main (void)
     td_test (scaling__leaves_gradients_of_a_plain_backward),
     td_test (scaling__adds_to_gradients_that_are_not_scaled),
     td_test (scaling__a_plain_backward_on_top_is_an_error),
+    td_test (scaling__goes_through_runs_inside_the_backward),
     td_test (scaling__of_a_gradient_set_by_hand_is_an_error),
     td_test (scaling__of_a_copy_is_over_with_its_update),
     td_test (scaling__of_another_optimizer_is_an_error),

@@ -225,6 +225,53 @@ truth__writing_what_backward_reads_is_an_error (void **state)
     }
 }
 
+static TdVar *side; /* what the code multiplies by, for a result that nobody uses */
+
+static void
+leading_nowhere (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in;
+  (void)n_out;
+  td_matmul (td_tanh (in[0]), side, false, false);
+  out[0] = td_exp (td_link (self, in[0]));
+  out[1] = td_tanh (out[0]);
+}
+
+static void
+written_beside (void *user)
+{
+  TdLink *l = td_linear_new (NULL, "l", 4, 4);
+  TdStatic *s = td_static_new (leading_nowhere, l, .batch = false);
+  static const float zeros[16] = { 0 };
+
+  (void)user;
+  fill_params (l, 5);
+  side = td_retain (td_variable (some (TD_SHAPE (4, 4), 9), "side"));
+  for (unsigned i = 0; i < 4; i++)
+    TD_SCOPE ("iteration")
+      {
+        TdVar *x = td_variable (some (TD_SHAPE (4, 4), i), "x"), *y[2];
+
+        assert_int_equal (td_static_call (s, &x, 1, y, 2), TD_OK);
+        assert_int_equal (td_write (side, zeros, sizeof zeros), TD_OK);
+        td_cleargrads (l);
+        /* of another result than in the trace: the forward runs again for it */
+        assert_int_equal (td_backward (td_sum (y[i > 1]), 0), TD_OK);
+        note (td_grad (x));
+        note_link (l);
+      }
+  td_static_free (s);
+  td_release (side);
+  td_link_free (l);
+}
+
+static void
+truth__what_leads_nowhere_may_be_written_before_backward (void **state)
+{
+  (void)state;
+  run_both (written_beside, NULL);
+}
+
 /* --- a parameter that comes two ways --- */
 
 static void
@@ -644,6 +691,35 @@ fails_unused (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
   out[0] = td_tanh (in[0]);
 }
 
+/* An error of before the call, of a traced function and of one that is traced then. */
+static void
+truth__an_error_of_before_is_none_of_the_function (void **state)
+{
+  (void)state;
+  for (int n_before = 0; n_before < 4; n_before++)
+    {
+      TdLink *l = td_linear_new (NULL, "l", 4, 4);
+      TdStatic *s = td_static_new (one_layer, l, .verify = 1);
+
+      fill_params (l, 5);
+      for (int i = 0; i < 8; i++)
+        TD_SCOPE ("iteration")
+          {
+            TdVar *x = td_variable (some (TD_SHAPE (4, 4), (unsigned)i), "x"), *y;
+
+            if (i == n_before)
+              td_add (td_ones (TD_F32, TD_SHAPE (2)), td_ones (TD_F32, TD_SHAPE (3)));
+            td_static_call (s, &x, 1, &y, 1);
+            assert_int_equal (td_error () != NULL, i == n_before);
+            td_error_clear ();
+          }
+      assert_int_equal (td_static_info (s).n_differences, 0);
+      assert_true (td_static_info (s).n_replays >= 5);
+      td_static_free (s);
+      td_link_free (l);
+    }
+}
+
 static void
 truth__a_failing_operation_fails_in_every_call (void **state)
 {
@@ -733,6 +809,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     engine_test (truth__parts_without_backprop_get_no_gradient),
     engine_test (truth__writing_what_backward_reads_is_an_error),
+    engine_test (truth__what_leads_nowhere_may_be_written_before_backward),
     engine_test (truth__a_parameter_may_be_passed_and_used),
     engine_test (truth__arguments_that_the_program_keeps_are_replayed),
     engine_test (truth__memory_is_guarded_as_it_was_when_the_code_began),
@@ -742,6 +819,7 @@ main (void)
     engine_test (truth__after_a_difference_the_code_runs_until_it_stays_the_same),
     engine_test (truth__code_that_reports_another_value_is_no_difference),
     engine_test (truth__strict_counts_for_what_is_inside),
+    engine_test (truth__an_error_of_before_is_none_of_the_function),
     engine_test (truth__a_failing_operation_fails_in_every_call),
     engine_test (truth__a_function_that_is_never_replayed_is_seldom_traced),
     engine_test (truth__kept_gradients_of_results_have_all_that_comes),

@@ -78,9 +78,12 @@ assert_near (TdVar *a, TdVar *b, double tolerance)
   free (y);
 }
 
-void
-assert_same_on_all_ranks (const void *bytes, size_t n)
+/* The first rank that has other bytes; -1: none. */
+static int
+other_rank (const void *bytes, size_t n)
 {
+  int other = -1;
+
   TD_SCOPE ("compare")
     {
       TdVar *mine = td_tensor (TD_U8, TD_SHAPE ((int64_t)n), bytes);
@@ -88,9 +91,25 @@ assert_same_on_all_ranks (const void *bytes, size_t n)
       unsigned char *room = malloc (n * (size_t)n_ranks);
 
       assert_int_equal (td_read (all, room, n * (size_t)n_ranks), TD_OK);
-      for (int r = 0; r < n_ranks; r++)
+      for (int r = n_ranks - 1; r >= 0; r--)
         if (memcmp (room + n * (size_t)r, bytes, n) != 0)
-          fail_msg ("ranks %d and %d have different bytes", me, r);
+          other = r;
       free (room);
     }
+  return other;
+}
+
+bool
+same_on_all_ranks (const void *bytes, size_t n)
+{
+  return other_rank (bytes, n) < 0;
+}
+
+void
+assert_same_on_all_ranks (const void *bytes, size_t n)
+{
+  const int other = other_rank (bytes, n);
+
+  if (other >= 0)
+    fail_msg ("ranks %d and %d have different bytes", me, other);
 }

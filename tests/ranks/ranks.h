@@ -23,5 +23,7 @@ TdVar *numbers_of (int rank, TdDtype dtype, TdShape shape, unsigned seed);
 /** Fail unless a and b have one shape and dtype, and differ by `tolerance` at most, which is
  * relative above 1. */
 void assert_near (TdVar *a, TdVar *b, double tolerance);
-/** Fail unless all ranks have the same bytes here. */
+/** Have all ranks the same bytes here?  For all ranks, and so is what fails unless they have.
+ */
+bool same_on_all_ranks (const void *bytes, size_t n);
 void assert_same_on_all_ranks (const void *bytes, size_t n);

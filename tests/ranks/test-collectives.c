@@ -288,10 +288,36 @@ static void
 communicators__that_there_are_not_say_what_there_is (void **state)
 {
   (void)state;
-  assert_int_equal (td_comm_size (td_comm_new ("shm")), 0);
-  assert_non_null (strstr (said (TD_ERR_ARG), "no communicator \"shm\": there are \"mpi\" and "
-                                              "\"nccl\"; by the first ranks of one machine "
-                                              "use its shared memory"));
+  assert_int_equal (td_comm_size (td_comm_new ("gloo")), 0);
+  assert_non_null (strstr (said (TD_ERR_ARG), "no communicator \"gloo\": there are \"mpi\", "
+                                              "\"nccl\" and \"shm\""));
+}
+
+static void
+shm__is_of_the_ranks_of_one_machine (void **state)
+{
+  TdComm *near = td_comm_new ("shm");
+  float sum;
+
+  (void)state;
+  assert_int_equal (td_comm_size (near), n_ranks);
+  assert_int_equal (td_comm_rank (near), me);
+  TD_SCOPE ("sum")
+    sum = td_item (td_comm_allreduce (near, td_full (TD_F32, TD_SCALAR, me + 1)));
+  assert_float_equal (sum, n_ranks * (n_ranks + 1) / 2, 0);
+  assert_null (td_error ());
+  td_comm_free (near);
+}
+
+static void
+shm__of_one_rank_and_mpi_of_others_is_an_error_on_all (void **state)
+{
+  (void)state;
+  if (n_ranks == 1)
+    skip ();
+  assert_int_equal (td_comm_size (td_comm_new (me == 0 ? "shm" : "mpi")), 0);
+  assert_non_null (strstr (said (TD_ERR_ARG), "rank 0 asks for \"shm\", rank 1 for \"mpi\""));
+  assert_int_equal (td_comm_barrier (world), TD_OK);
 }
 
 static void
@@ -309,6 +335,9 @@ ranks__of_one_machine_have_numbers_of_their_own (void **state)
       for (int r = 0; r < n_ranks; r++)
         assert_int_equal (seen[r], r); /* mpirun fills one machine in order */
     }
+  assert_int_equal (td_comm_intra_size (world), n_ranks);
+  assert_int_equal (td_comm_inter_rank (world), 0);
+  assert_int_equal (td_comm_inter_size (world), 1);
 }
 
 static void
@@ -351,6 +380,8 @@ main (void)
     ranks_test (split__makes_communicators_of_a_color_in_the_order_of_keys),
     ranks_test (ranks__of_one_machine_have_numbers_of_their_own),
     ranks_test (communicators__that_there_are_not_say_what_there_is),
+    ranks_test (shm__is_of_the_ranks_of_one_machine),
+    ranks_test (shm__of_one_rank_and_mpi_of_others_is_an_error_on_all),
     ranks_test (static_function__with_a_collective_stays_dynamic_and_right),
   };
 

@@ -506,6 +506,65 @@ optimizer__without_a_state_on_rank_0_has_none_on_any (void **state)
   td_link_free (model);
 }
 
+/* What this rank draws next. */
+static float
+drawn (void)
+{
+  float x = 0;
+
+  TD_SCOPE ("drawn")
+    x = td_item (td_rand (TD_F32, TD_SCALAR));
+  return x;
+}
+
+static void
+random_state__of_rank_0_goes_to_all_where_that_is_asked_for (void **state)
+{
+  TdLink *model = mlp ("net", 8, 1);
+  TdOpt *opt;
+  float x;
+
+  (void)state;
+  for (int asked = 0; asked < 2; asked++)
+    {
+      td_set_seed (100 + (uint64_t)me);
+      for (int k = 0; k < me; k++)
+        drawn ();
+      opt = td_multi_node_optimizer_new (make_sgd (model), world, .bcast_random = asked == 1);
+      x = drawn ();
+      assert_int_equal (same_on_all_ranks (&x, sizeof x), asked == 1 || n_ranks == 1);
+      td_set_seed (200 + (uint64_t)me); /* what rank 0 loads before the first update */
+      train_step (model, opt, me, me + 1, 0);
+      x = drawn ();
+      assert_int_equal (same_on_all_ranks (&x, sizeof x), asked == 1 || n_ranks == 1);
+      td_opt_free (opt);
+    }
+  td_set_seed (300 + (uint64_t)me);
+  assert_int_equal (td_comm_bcast_random (world), TD_OK);
+  x = drawn ();
+  assert_same_on_all_ranks (&x, sizeof x);
+  td_set_seed (300);
+  assert_true (drawn () == x); /* it is rank 0's */
+  td_link_free (model);
+}
+
+static void
+gradient_noise__is_the_same_on_all_ranks_with_the_random_state_of_rank_0 (void **state)
+{
+  TdLink *model = mlp ("net", 8, 1);
+  TdOpt *opt = make_sgd (model);
+
+  (void)state;
+  td_set_seed (400 + (uint64_t)me);
+  td_opt_add_hook (opt, td_gradient_noise_new (0.1));
+  opt = td_multi_node_optimizer_new (opt, world, .bcast_random = true);
+  for (int step = 0; step < 3; step++)
+    train_step (model, opt, me, me + 1, step);
+  assert_params_same_on_all_ranks (model);
+  td_opt_free (opt);
+  td_link_free (model);
+}
+
 static void
 optimizers__of_two_kinds_are_an_error_on_all_ranks (void **state)
 {
@@ -655,6 +714,8 @@ main (void)
     ranks_test (first_update__counts_ranks_whose_persistents_are_others),
     ranks_test (optimizer__of_rank_0_goes_to_all_with_states_and_hyperparameters),
     ranks_test (optimizer__without_a_state_on_rank_0_has_none_on_any),
+    ranks_test (random_state__of_rank_0_goes_to_all_where_that_is_asked_for),
+    ranks_test (gradient_noise__is_the_same_on_all_ranks_with_the_random_state_of_rank_0),
     ranks_test (optimizers__of_two_kinds_are_an_error_on_all_ranks),
     ranks_test (update__of_a_rank_that_failed_is_an_error_on_all_ranks),
     ranks_test (update__without_some_gradients_leaves_ranks_alike),

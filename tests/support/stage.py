@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""stage.py STAGES NAME [--whole] [ARGUMENT...]: build .build/NAME and run its tests.
+"""stage.py STAGES NAME [--ahead "NEXT ARGUMENT..."] [--whole] [ARGUMENT...]: build .build/NAME, run its tests.
 
 STAGES are the names of all builds that `./dev test` makes, in their order and with commas between,
 ARGUMENTs those of `meson test`: --suite and --no-suite.  Built are the product and what the chosen
 tests run; with --whole all that is built by default, measurements and GPU images too.
+
+Tests wait for programs, for displays and for each other.  Meanwhile .build/NEXT is built as far as it
+gets with what of the processors they leave idle; what is wrong with it is said when its turn comes.
 
 Said are the stage, how far it is, and for how long the whole still takes: on one line where that is
 a terminal, else a line at each quarter.  The estimate comes from the times of the last run, which
@@ -20,6 +23,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -175,6 +179,26 @@ def build_it(clock, build, arguments, whole):
     return status == 0
 
 
+class Ahead:
+    """The next stage's build, while the tests of this one run."""
+
+    def __init__(self, words):
+        build = ROOT / words[0] if words else None
+        self.ninja = None
+        if build is None or not (build / "build.ninja").exists():
+            return
+        with open(ROOT / f"{words[0]}.ahead.log", "w") as log:
+            self.ninja = subprocess.Popen(
+                ["nice", "-n", "19", "ninja", "-k", "0", "-C", str(build)] + targets(build, words[1:]),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def stop(self):
+        """What is half made goes: ninja removes it."""
+        if self.ninja is not None:
+            self.ninja.send_signal(signal.SIGINT)
+            self.ninja.wait()
+
+
 def meson_test(build, arguments):
     # Time-outs end what hangs; a machine that is busy is no failure.
     return lines_of(["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs",
@@ -232,6 +256,9 @@ def test_it(clock, build, arguments, took):
 
 def main():
     stages, name, arguments = sys.argv[1].split(","), sys.argv[2], sys.argv[3:]
+    words = []
+    if arguments[:1] == ["--ahead"]:
+        words, arguments = arguments[1].split(), arguments[2:]
     whole = arguments[:1] == ["--whole"]
     arguments = arguments[whole:]
     build, failed = ROOT / name, ROOT / f"{name}.failed"
@@ -244,7 +271,11 @@ def main():
         failed.write_text("the build\n")
         clock.say(f"dev: {name}: the build failed")
         return 0
-    test_it(clock, build, arguments, took)
+    ahead = Ahead(words)
+    try:
+        test_it(clock, build, arguments, took)
+    finally:
+        ahead.stop()
     if not log.exists() or log.stat().st_size == 0:
         failed.write_text("the tests: none ran\n")
     return 0

@@ -43,9 +43,11 @@ class Project:
         child = subprocess.run([sys.executable, STAGE, "gcc,clang", "gcc", *arguments],
                                cwd=self.folder, capture_output=True, text=True)
         assert child.returncode == 0, child.stderr
-        there = [name for name in ("product", "tests/good", "tests/bad", "tests/measurement")
-                 if os.path.exists(self.folder / ".build/gcc" / name)]
-        return child.stdout, there
+        return child.stdout, self.there("gcc")
+
+    def there(self, build):
+        return [name for name in ("product", "tests/good", "tests/bad", "tests/measurement")
+                if os.path.exists(self.folder / ".build" / build / name)]
 
     def log(self):
         log = self.folder / ".build/gcc/meson-logs/testlog.json"
@@ -98,6 +100,31 @@ def claims(project):
            and "once more, alone: " in said)
     yield ("what passed only alone is noted",
            [t["name"].split(" / ")[-1] for t in project.log() if t.get("alone")] == ["busy"])
+    subprocess.run(["meson", "setup", ".build/clang", "."], cwd=project.folder, check=True,
+                   stdout=subprocess.DEVNULL)
+    (project.folder / "tests/long.sh").write_text(
+        "#!/bin/sh\n# Until the next stage is built, or says that it cannot be.\n"
+        "cd .build\nfor k in $(seq 6000); do\n  [ -d clang ] || exit 0\n"
+        "  [ -e clang/tests/good ] && [ -e clang/product ] && exit 0\n"
+        "  grep -q 'build stopped' clang.ahead.log && exit 0\n  sleep 0.1\ndone\nexit 1\n")
+    (project.folder / "tests/long.sh").chmod(0o755)
+    more.write_text(more.read_text() + "test('long', find_program('long.sh'), suite: 'five', timeout: 660,"
+                                       "workdir: meson.project_source_root())\n")
+    project.stage("--ahead", "clang --suite one", "--suite", "five")
+    yield ("while tests run the next stage is built, and of it what its tests need",
+           project.there("clang") == ["product", "tests/good"])
+    for name in project.there("clang"):
+        (project.folder / ".build/clang" / name).unlink()
+    (project.folder / "main.c").write_text("#ifdef NEXT\n#error wrong\n#endif\n" + SOURCES["main.c"])
+    subprocess.run(["meson", "configure", ".build/clang", "-Dc_args=-DNEXT"], cwd=project.folder, check=True)
+    said, _ = project.stage("--ahead", "clang --suite one", "--suite", "five")
+    yield ("what is wrong with the next one is not said of this one",
+           project.results() == [("long", "OK")] and "wrong" not in said
+           and not list((project.folder / ".build").glob("*.failed"))
+           and "wrong" in (project.folder / ".build/clang.ahead.log").read_text())
+    shutil.rmtree(project.folder / ".build/clang")
+    project.stage("--ahead", "minimal --suite one", "--suite", "five")
+    yield "a next one that could not be configured is left alone", project.results() == [("long", "OK")]
     project.stage("--suite", "three")
     yield ("tests of which none ran are noted",
            (project.folder / ".build/gcc.failed").read_text() == "the tests: none ran\n")

@@ -105,17 +105,22 @@ expect (double loss[STEPS], double norm[STEPS])
 }
 
 static TdGgml *
-open_recording (const char *path)
+open_recording_at (const char *path, uint32_t level)
 {
   char why[256] = "";
-  TdGgml *g = td_ggml_new (&(TdProducerOptions){ .size = sizeof (TdProducerOptions),
-                                                 .path = path,
-                                                 .level = TD_TAPE_LEVEL_STATS },
-                           why, sizeof why);
+  TdGgml *g = td_ggml_new (
+      &(TdProducerOptions){ .size = sizeof (TdProducerOptions), .path = path, .level = level },
+      why, sizeof why);
 
   assert_string_equal (why, "");
   assert_non_null (g);
   return g;
+}
+
+static TdGgml *
+open_recording (const char *path)
+{
+  return open_recording_at (path, TD_TAPE_LEVEL_STATS);
 }
 
 static TdTapeReader *
@@ -258,6 +263,106 @@ ggml__only_leaves_outlive_an_iteration (void **state)
   td_tape_reader_free (r);
 }
 
+/* The newest values of a variable in an iteration; how often there are some. */
+static unsigned
+values_of (TdTapeReader *r, const TdTapeIteration *it, uint32_t var, float *to, uint64_t n)
+{
+  TdTapeTensorRecord record;
+  unsigned times = 0;
+
+  for (uint32_t i = 0; i < it->n_tensors; i++)
+    if (it->tensors[i].var == var)
+      {
+        times++;
+        assert_int_equal (td_tape_tensor_read (r, &it->tensors[i], &record, to, 0, n * 4),
+                          n * 4);
+      }
+  return times;
+}
+
+/* Of each step: weight and input as it begins, the product, and the weight after its update. */
+static void
+ggml__values_are_what_a_step_began_with_and_what_it_made (void **state)
+{
+  const char *path = td_test_tmp ("a.tdtape");
+  struct ggml_backend_sched sched = { 0 };
+  struct ggml_cgraph forward, all;
+  float w[N], x[N], product[N], after[N];
+  double expected[N];
+  TdGgml *g = open_recording_at (path, TD_TAPE_LEVEL_VALUES);
+  TdTapeReader *r;
+  char error[256];
+
+  build (&forward, &all);
+  ggml_backend_sched_set_eval_callback (&sched, td_ggml_eval, g);
+  td_ggml_forward (g, &forward);
+  for (int k = 0; k < STEPS; k++)
+    {
+      ggml_backend_sched_graph_compute (&sched, &all);
+      td_ggml_end (g);
+    }
+  r = close_and_read (g, path);
+  for (int i = 0; i < N; i++)
+    expected[i] = 1;
+  for (uint64_t k = 0; k < STEPS; k++)
+    {
+      const TdTapeIteration *it = td_tape_iteration_load (r, k, error, sizeof error);
+      const uint32_t *in = &it->ins[it->events[0].first_in];
+
+      assert_int_equal (values_of (r, it, in[0], w, N), 1);
+      assert_int_equal (values_of (r, it, in[1], x, N), 1);
+      assert_int_equal (values_of (r, it, it->outs[it->events[0].first_out], product, N), 1);
+      assert_int_equal (values_of (r, it, it->outs[it->events[6].first_out], after, N), 1);
+      for (int i = 0; i < N; i++)
+        {
+          assert_float_equal (w[i], expected[i], 1e-5);
+          assert_float_equal (x[i], (float)i / N, 0);
+          assert_float_equal (product[i], expected[i] * x[i], 1e-5);
+          expected[i] -= 0.01 * 2 * (expected[i] - 3) * x[i] * x[i];
+          assert_float_equal (after[i], expected[i], 1e-5);
+        }
+      td_tape_iteration_free (it);
+    }
+  td_tape_reader_free (r);
+}
+
+/* A matrix of 2 by 4 whose axes are exchanged: its rows are the columns of what it is of. */
+static void
+ggml__values_of_a_view_are_in_its_own_order (void **state)
+{
+  const char *path = td_test_tmp ("a.tdtape");
+  TdGgml *g = open_recording_at (path, TD_TAPE_LEVEL_VALUES);
+  struct ggml_tensor *x, *turned;
+  struct ggml_cgraph graph;
+  const TdTapeIteration *it;
+  float found[N];
+  TdTapeReader *r;
+  char error[256];
+
+  n_tensors = 0;
+  x = tensor ("x", GGML_OP_NONE, N, NULL, NULL);
+  for (int i = 0; i < N; i++)
+    memory[0][i] = (float)i;
+  turned = tensor ("x (transposed)", GGML_OP_TRANSPOSE, 2, x, NULL);
+  turned->view_src = x;
+  turned->data = x->data;
+  turned->ne[1] = 4;
+  turned->nb[0] = 16;
+  turned->nb[1] = 4;
+  turned->nb[2] = turned->nb[3] = 32;
+  graph = (struct ggml_cgraph){ .nodes = { turned }, .n = 1 };
+  td_ggml_graph (g, &graph);
+  td_ggml_end (g);
+  r = close_and_read (g, path);
+  it = td_tape_iteration_load (r, 0, error, sizeof error);
+  assert_non_null (it);
+  assert_int_equal (values_of (r, it, it->outs[it->events[0].first_out], found, N), 1);
+  for (int i = 0; i < N; i++)
+    assert_float_equal (found[i], (i / 2 + 4 * (i % 2)), 0);
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
+}
+
 /* A quantised weight, a view, a copy into it, and a graph that no scheduler ran. */
 static void
 ggml__views_and_quantised_tensors_are_taken (void **state)
@@ -329,6 +434,8 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (ggml__a_training_is_forward_backward_and_update),
     td_test (ggml__only_leaves_outlive_an_iteration),
+    td_test (ggml__values_are_what_a_step_began_with_and_what_it_made),
+    td_test (ggml__values_of_a_view_are_in_its_own_order),
     td_test (ggml__views_and_quantised_tensors_are_taken),
     td_test (ggml__a_tape_that_cannot_be_is_no_reason_to_stop),
   };

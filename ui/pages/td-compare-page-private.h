@@ -5,6 +5,7 @@
 #include <adwaita.h>
 
 #include "pages/td-compare-page.h"
+#include "pages/td-compare-snapshots.h"
 #include "widgets/td-compare-buffers.h"
 #include "widgets/td-compare-layers.h"
 #include "widgets/td-compare-list.h"
@@ -41,8 +42,10 @@ struct _TdComparePage
   TdCompareBuffers *buffers;
   TdKindsView *kinds;
   TdCompareLayers *layers;
-  GtkWidget *upper; /* list and pictures */
-  GtkBox *pair;     /* the sides */
+  GtkWidget *upper;              /* list and pictures */
+  GtkWidget *paned;              /* both halves */
+  TdCompareSnapshots *snapshots; /* instead of them, where both sides are memory snapshots */
+  GtkBox *pair;                  /* the sides */
   TdCompareSide *sides[TD_N_SIDES];
 
   TdSession *session; /* the window's */

@@ -107,6 +107,7 @@ forget_compare (TdComparePage *self)
   TdCompare *old = g_steal_pointer (&self->compare); /* shown until all have let it go */
   td__compare_page_cancel (self);
   td__compare_page_forget_port (self);
+  td_compare_snapshots_set (self->snapshots, NULL, NULL, NULL);
   td_compare_table_set_compare (self->table, NULL, NULL);
   td_compare_buffers_set_compare (self->buffers, NULL, NULL);
   show_marks (self);
@@ -278,6 +279,79 @@ show_pair (TdComparePage *self, TdIteration *mine, TdIteration *theirs)
   show_heads (self);
 }
 
+/* ---- memory snapshots ---- */
+
+/* They have no graphs: which blocks are new, by what allocated them, is all that there is. */
+static void
+say_snapshots (TdComparePage *self)
+{
+  const TdMemoryCompare *c = td_compare_snapshots_get (self->snapshots);
+  g_autofree char *sentence = c ? td_memory_compare_sentence (c) : g_strdup ("Comparing…");
+  g_autofree char *names = g_strdup_printf (
+      "A %s · B %s · %s", td_session_get_name (self->session),
+      td_session_get_name (self->other),
+      !c || c->by_stack ? "new is what B alone has, by the stack that allocated it"
+                        : "new is what B alone has, by place: one has no stacks");
+  g_autofree char *valid = g_utf8_make_valid (names, -1);
+  gtk_label_set_text (self->sentence, sentence);
+  gtk_label_set_text (self->cost, valid);
+  gtk_widget_set_visible (GTK_WIDGET (self->cost), TRUE);
+  td_tip_set (GTK_WIDGET (self->sentence), sentence);
+  gtk_spinner_set_spinning (self->spinner, c == NULL);
+  gtk_widget_set_visible (GTK_WIDGET (self->spinner), c == NULL);
+}
+
+static void
+snapshots_found (GtkWidget *snapshots, TdComparePage *self)
+{
+  if (td_compare_snapshots_is_set (self->snapshots))
+    say_snapshots (self);
+}
+
+static void
+show_snapshots (TdComparePage *self, gboolean shown)
+{
+  gtk_widget_set_visible (self->paned, !shown);
+  gtk_widget_set_visible (GTK_WIDGET (self->snapshots), shown);
+}
+
+static gboolean
+is_snapshot (TdSession *session)
+{
+  return session && td_session_is_snapshot (session);
+}
+
+/* FALSE: neither side is one. Owner: takes nothing. */
+static gboolean
+compare_snapshots (TdComparePage *self, TdIteration *mine)
+{
+  g_autoptr (GError) error = NULL;
+  if (!is_snapshot (self->session) && !is_snapshot (self->other))
+    {
+      show_snapshots (self, FALSE);
+      return FALSE;
+    }
+  g_autoptr (TdIteration) theirs = is_snapshot (self->session) && is_snapshot (self->other)
+                                       ? td__compare_page_find_other (self, mine, &error)
+                                       : NULL;
+  if (!theirs)
+    {
+      show_reason (self, error         ? error->message
+                         : self->other ? "A memory snapshot is compared with another one only."
+                                       : "Another snapshot beside this one shows which blocks "
+                                         "are new in it, and which stacks allocated them.");
+      return TRUE;
+    }
+  if (!td_compare_snapshots_is_set (self->snapshots))
+    forget_compare (self);
+  g_clear_pointer (&self->reason, g_free);
+  show_snapshots (self, TRUE);
+  gtk_stack_set_visible_child_name (self->stack, "pictures");
+  td_compare_snapshots_set (self->snapshots, mine, theirs, self->session);
+  say_snapshots (self);
+  return TRUE;
+}
+
 static void
 update (TdComparePage *self)
 {
@@ -291,6 +365,8 @@ update (TdComparePage *self)
     return;
   g_autoptr (GError) error = NULL;
   g_autoptr (TdIteration) mine = td_session_get_current (self->session);
+  if (mine && compare_snapshots (self, mine))
+    return;
   g_autoptr (TdIteration) theirs
       = mine ? td__compare_page_find_other (self, mine, &error) : NULL;
   if (!mine || !theirs)
@@ -381,15 +457,29 @@ td_compare_page_get_sentence (TdComparePage *self)
   return gtk_label_get_text (self->sentence);
 }
 
+TdCompareSnapshots *
+td_compare_page_get_snapshots (TdComparePage *self)
+{
+  return td_compare_snapshots_is_set (self->snapshots) ? self->snapshots : NULL;
+}
+
 gboolean
 td_compare_page_step (TdComparePage *self, int direction)
 {
+  if (td_compare_snapshots_is_set (self->snapshots))
+    return td_compare_snapshots_step (self->snapshots, direction);
   return td_compare_list_step (self->list, direction);
 }
 
 guint
 td_compare_page_get_position (TdComparePage *self, guint *n)
 {
+  if (td_compare_snapshots_is_set (self->snapshots))
+    {
+      const TdMemoryCompare *c = td_compare_snapshots_get (self->snapshots);
+      *n = c ? c->n : 0;
+      return td_compare_snapshots_get_position (self->snapshots);
+    }
   *n = td_compare_list_get_n (self->list);
   return td_compare_list_get_position (self->list);
 }
@@ -505,6 +595,7 @@ td_compare_page_class_init (TdComparePageClass *klass)
   g_type_ensure (TD_TYPE_COMPARE_BUFFERS);
   g_type_ensure (TD_TYPE_KINDS_VIEW);
   g_type_ensure (TD_TYPE_COMPARE_LAYERS);
+  g_type_ensure (TD_TYPE_COMPARE_SNAPSHOTS);
   gtk_widget_class_set_template_from_resource (
       widget_class, "/io/github/tapedeck/Tapedeck/pages/td-compare-page.ui");
   gtk_widget_class_bind_template_child (widget_class, TdComparePage, stack);
@@ -525,11 +616,14 @@ td_compare_page_class_init (TdComparePageClass *klass)
   gtk_widget_class_bind_template_child (widget_class, TdComparePage, kinds);
   gtk_widget_class_bind_template_child (widget_class, TdComparePage, layers);
   gtk_widget_class_bind_template_child (widget_class, TdComparePage, upper);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, paned);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, snapshots);
   gtk_widget_class_bind_template_callback (widget_class, row_chosen);
   gtk_widget_class_bind_template_callback (widget_class, buffer_pressed);
   gtk_widget_class_bind_template_callback (widget_class, layer_chosen);
   gtk_widget_class_bind_template_callback (widget_class, layers_mapped);
   gtk_widget_class_bind_template_callback (widget_class, view_changed);
+  gtk_widget_class_bind_template_callback (widget_class, snapshots_found);
   signals[ANNOUNCE] = g_signal_new ("announce", TD_TYPE_COMPARE_PAGE, G_SIGNAL_RUN_LAST, 0,
                                     NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
 }

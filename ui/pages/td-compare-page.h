@@ -9,6 +9,7 @@
 
 #include "diff/td-compare.h"
 #include "diff/td-port.h"
+#include "pages/td-compare-snapshots.h"
 #include "td-session.h"
 #include "widgets/td-compare-side.h"
 
@@ -48,6 +49,8 @@ const TdPort *td_compare_page_get_port (TdComparePage *self);
 /** Open the table of names by which layers are paired, to be edited: an AdwMessageDialog with
  * the responses "cancel", "guess" and "use". Owner: itself, until it is closed. */
 GtkWidget *td_compare_page_edit_names (TdComparePage *self);
+/** Return the part that compares memory snapshots; NULL: none are compared. Owner: the page. */
+TdCompareSnapshots *td_compare_page_get_snapshots (TdComparePage *self);
 /** Return why there is none, "" if there is one. Owner: the page. */
 const char *td_compare_page_get_reason (TdComparePage *self);
 /** Return the sentence over the page. Owner: the page. */

@@ -1,6 +1,6 @@
-/* Six pages over one subject: an event and a variable. Value and Gradient are tensors, Inside
- * is there for fused groups, the others are lists of facts filled by td-inspector-facts.c.
- * SPDX-License-Identifier: MIT */
+/* Seven pages over one subject: an event and a variable. Value and Gradient are tensors, Inside
+ * is there for fused groups and Stack for memory snapshots, the others are lists of facts
+ * filled by td-inspector-facts.c. SPDX-License-Identifier: MIT */
 #include "pages/td-inspector.h"
 
 #include <string.h>
@@ -18,6 +18,7 @@ struct _TdInspector
   GtkStack *pages;
   TdTensorPanel *value, *gradient;
   TdInsidePage *inside;
+  TdStackPage *stack;
   gboolean wants_inside; /* that page was on show when a group was left */
   TdFacts *facts[TD_N_FACT_PAGES];
   gboolean is_stale[TD_N_FACT_PAGES]; /* its facts are those of an earlier subject */
@@ -173,6 +174,20 @@ show_facts (TdInspector *self)
       }
 }
 
+/* Its page is there where the recording has stacks, and comes to the front then: such a
+ * recording has no values. */
+static void
+show_stack (TdInspector *self)
+{
+  GtkStackPage *page = gtk_stack_get_page (self->pages, GTK_WIDGET (self->stack));
+  gboolean was = gtk_stack_page_get_visible (page);
+  gboolean any = td_stack_page_show (self->stack, self->session, self->iteration, self->event,
+                                     self->var);
+  gtk_stack_page_set_visible (page, any);
+  if (any && !was)
+    gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->stack));
+}
+
 static void
 show_subject (TdInspector *self)
 {
@@ -186,6 +201,7 @@ show_subject (TdInspector *self)
     self->is_stale[i] = TRUE;
   show_facts (self);
   show_inside (self);
+  show_stack (self);
   ask_for_live (self);
 }
 
@@ -264,6 +280,7 @@ td_inspector_set_session (TdInspector *self, TdSession *session)
   show_tensors (self);
   set_hover (self);
   td_inside_page_show (self->inside, NULL);
+  show_stack (self);
   if (!session)
     return;
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
@@ -285,6 +302,12 @@ TdInsidePage *
 td_inspector_get_inside (TdInspector *self)
 {
   return self->inside;
+}
+
+TdStackPage *
+td_inspector_get_stack (TdInspector *self)
+{
+  return self->stack;
 }
 
 const char *
@@ -358,6 +381,9 @@ add_pages (TdInspector *self)
       gtk_stack_add_titled (self->pages, td_facts_get_widget (self->facts[i]),
                             td_facts_get_name (i), td_facts_get_title (i));
     }
+  self->stack = TD_STACK_PAGE (td_stack_page_new ());
+  gtk_stack_page_set_visible (
+      gtk_stack_add_titled (self->pages, GTK_WIDGET (self->stack), "stack", "Stack"), FALSE);
   g_signal_connect_swapped (self->pages, "notify::visible-child", G_CALLBACK (show_facts),
                             self);
 }

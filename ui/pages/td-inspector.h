@@ -7,6 +7,7 @@
 #include "td-session.h"
 #include "gradient/td-tensor.h"
 #include "pages/td-inside-page.h"
+#include "pages/td-stack-page.h"
 #include "pages/td-tensor-panel.h"
 
 #define TD_TYPE_INSPECTOR (td_inspector_get_type ())
@@ -18,8 +19,8 @@ GtkWidget *td_inspector_new (void);
 
 void td_inspector_set_session (TdInspector *self, TdSession *session);
 
-/** Show one of the pages value, gradient, op, life, links, and inside where a fused group is
- * looked at. FALSE: there is none such. */
+/** Show one of the pages value, gradient, op, life, links, inside where a fused group is looked
+ * at, and stack where the recording has stacks. FALSE: there is none such. */
 gboolean td_inspector_show_page (TdInspector *self, const char *name);
 
 /** Show values that were read from the running program, if variable `id` (engine's) is still
@@ -31,6 +32,9 @@ void td_inspector_set_recomputing (TdInspector *self, double part);
 
 /** Return the page about the inside of a fused group. Owner: the inspector. */
 TdInsidePage *td_inspector_get_inside (TdInspector *self);
+
+/** Return the page of stacks. Owner: the inspector. */
+TdStackPage *td_inspector_get_stack (TdInspector *self);
 
 /** Return the title on show. */
 const char *td_inspector_get_title (TdInspector *self);

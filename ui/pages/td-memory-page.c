@@ -1,10 +1,12 @@
 /* What is in use, and the layout of the perspective (td-memory-page.ui), whose other parts are
- * td-memory-growth.c, td-memory-oom.c and td-memory-what-if.c. SPDX-License-Identifier: MIT */
+ * td-memory-growth.c, td-memory-oom.c, td-memory-stacks.c and td-memory-what-if.c.
+ * SPDX-License-Identifier: MIT */
 #include "pages/td-memory-page.h"
 
 #include "memory/td-memory.h"
 #include "pages/td-memory-growth.h"
 #include "pages/td-memory-oom.h"
+#include "pages/td-memory-stacks.h"
 #include "pages/td-memory-what-if.h"
 
 #define HISTORY_COLUMNS 400
@@ -19,8 +21,9 @@ struct _TdMemoryPage
   TdRange history_range; /* that it is of */
   TdMemoryGrowth *growth;
   TdMemoryOom *oom;
+  TdMemoryStacks *stacks;
   TdMemoryWhatIf *what_if;
-  GtkBox *pairs[2]; /* cards beside each other; the perspective owns them */
+  GtkBox *pairs[3]; /* cards beside each other; the perspective owns them */
 };
 
 G_DEFINE_FINAL_TYPE (TdMemoryPage, td_memory_page, TD_TYPE_PAGE)
@@ -108,7 +111,9 @@ make_iterations (TdPage *page, const TdPanelView *view)
 static TdScene *
 make_blocks (TdPage *page, const TdPanelView *view)
 {
-  return td_memory_scene_blocks (td_page_get_iteration (page), view);
+  TdMemoryPage *self = TD_MEMORY_PAGE (page);
+  return td_memory_scene_blocks_under (td_page_get_iteration (page), view,
+                                       td_memory_stacks_get_call (self->stacks));
 }
 
 static const TdPicture pictures[] = {
@@ -126,6 +131,7 @@ look (TdMemoryPage *self)
 {
   td_memory_oom_look (self->oom);
   td_memory_growth_look (self->growth);
+  td_memory_stacks_look (self->stacks);
   td_memory_what_if_look (self->what_if);
 }
 
@@ -160,8 +166,10 @@ td_memory_page_new_perspective (TdMemoryPage *self)
   GtkWidget *perspective = GTK_WIDGET (gtk_builder_get_object (builder, "perspective"));
   self->pairs[0] = GTK_BOX (gtk_builder_get_object (builder, "upper-pair"));
   self->pairs[1] = GTK_BOX (gtk_builder_get_object (builder, "lower-pair"));
+  self->pairs[2] = GTK_BOX (gtk_builder_get_object (builder, "stacks-columns"));
   td_memory_growth_build (self->growth, builder);
   td_memory_oom_build (self->oom, builder);
+  td_memory_stacks_build (self->stacks, builder);
   td_memory_what_if_build (self->what_if, builder);
   for (guint i = 0; i < G_N_ELEMENTS (pictures); i++)
     fill_card (builder, TD_PAGE (self), pictures[i].name);
@@ -184,6 +192,7 @@ session_changed (TdPage *page)
   TdSession *session = td_page_get_session (page);
   td_page_set_session (TD_PAGE (self->growth), session);
   td_page_set_session (TD_PAGE (self->oom), session);
+  td_page_set_session (TD_PAGE (self->stacks), session);
   td_page_set_session (TD_PAGE (self->what_if), session);
 }
 
@@ -193,6 +202,7 @@ td_memory_page_finalize (GObject *object)
   TdMemoryPage *self = TD_MEMORY_PAGE (object);
   g_object_unref (self->growth);
   g_object_unref (self->oom);
+  g_object_unref (self->stacks);
   g_object_unref (self->what_if);
   G_OBJECT_CLASS (td_memory_page_parent_class)->finalize (object);
 }
@@ -217,6 +227,9 @@ td_memory_page_init (TdMemoryPage *self)
   self->previous_number = -1;
   self->growth = td_memory_growth_new ();
   self->oom = td_memory_oom_new ();
+  self->stacks = td_memory_stacks_new ();
+  g_signal_connect_object (self->stacks, "filtered", G_CALLBACK (td_page_invalidate), self,
+                           G_CONNECT_SWAPPED);
   self->what_if = td_memory_what_if_new ();
 }
 

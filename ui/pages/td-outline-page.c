@@ -227,11 +227,13 @@ create_children (gpointer item, gpointer data)
   return td_outline_row_get_children (item);
 }
 
-/* Open again what was open; rows that come later are opened as their parents are. */
+/* Open again what was open; rows that come later are opened as their parents are. A row that is
+ * looked at becomes an object, and there may be millions: none is when all are found. */
 static void
 restore_expanded (TdOutlinePage *self)
 {
-  for (guint i = 0; i < g_list_model_get_n_items (G_LIST_MODEL (self->tree)); i++)
+  guint n = g_hash_table_size (self->expanded);
+  for (guint i = 0; n > 0 && i < g_list_model_get_n_items (G_LIST_MODEL (self->tree)); i++)
     {
       g_autoptr (GtkTreeListRow) tree_row = gtk_tree_list_model_get_row (self->tree, i);
       g_autoptr (TdOutlineRow) row = gtk_tree_list_row_get_item (tree_row);
@@ -240,6 +242,7 @@ restore_expanded (TdOutlinePage *self)
                       && g_hash_table_contains (self->expanded, &key);
       if (open)
         gtk_tree_list_row_set_expanded (tree_row, TRUE);
+      n -= open;
     }
 }
 
@@ -281,12 +284,12 @@ td_outline_page_expand_all (TdOutlinePage *self, gboolean expand)
 {
   for (guint i = 0; self->tree && i < g_list_model_get_n_items (G_LIST_MODEL (self->tree)); i++)
     {
+      if (expand && g_list_model_get_n_items (G_LIST_MODEL (self->tree)) > MAX_ROWS_OPENED)
+        break;
       g_autoptr (GtkTreeListRow) tree_row = gtk_tree_list_model_get_row (self->tree, i);
       g_autoptr (TdOutlineRow) row = gtk_tree_list_row_get_item (tree_row);
       if (td_outline_row_get_kind (row) != TD_OUTLINE_GROUP)
         continue;
-      if (expand && g_list_model_get_n_items (G_LIST_MODEL (self->tree)) > MAX_ROWS_OPENED)
-        break;
       gtk_tree_list_row_set_expanded (tree_row, expand);
       guint64 key = td_outline_row_get_key (row);
       if (expand)

@@ -66,16 +66,21 @@ load_file (TdSourcePage *self, const char *file)
 {
   TdTapeReader *reader = td_session_get_reader (self->session);
   guint n = reader ? td_tape_reader_n_sources (reader) : 0;
+  gint found = -1;
   for (guint i = 0; i < n; i++)
     {
       TdTapeSource source = td_tape_reader_source (reader, i);
       if (!source.path || !same_file (source.path, file))
         continue;
-      g_autofree char *text = g_utf8_make_valid (source.text, (gssize)source.bytes);
-      gtk_text_buffer_set_text (GTK_TEXT_BUFFER (self->buffer), text, -1);
-      return TRUE;
+      if (found < 0 || strcmp (source.path, file) == 0) /* several may have its name */
+        found = (gint)i;
     }
-  return FALSE;
+  if (found < 0)
+    return FALSE;
+  TdTapeSource source = td_tape_reader_source (reader, (guint)found);
+  g_autofree char *text = g_utf8_make_valid (source.text, (gssize)source.bytes);
+  gtk_text_buffer_set_text (GTK_TEXT_BUFFER (self->buffer), text, -1);
+  return TRUE;
 }
 
 static gboolean

@@ -123,7 +123,8 @@ td__run_compare_recording (TdWindow *self, const char *parameter)
   g_autoptr (GtkFileFilter) filter = gtk_file_filter_new ();
   gtk_file_filter_set_name (filter, "Recordings");
   gtk_file_filter_add_pattern (filter, "*.tdtape");
-  gtk_file_filter_add_pattern (filter, "*.npz"); /* a reference */
+  gtk_file_filter_add_pattern (filter, "*.npz");    /* a reference */
+  gtk_file_filter_add_pattern (filter, "*.pickle"); /* a memory snapshot */
   gtk_file_chooser_add_filter (GTK_FILE_CHOOSER (dialog), filter);
   gtk_native_dialog_set_modal (GTK_NATIVE_DIALOG (dialog), TRUE);
   g_signal_connect_object (dialog, "response", G_CALLBACK (recording_chosen), self, 0);
@@ -150,6 +151,14 @@ td__run_compare_next (TdWindow *self, const char *parameter)
   move_other (self, 1);
 }
 
+static gboolean
+is_known (TdComparePage *page)
+{
+  TdCompareSnapshots *snapshots = td_compare_page_get_snapshots (page);
+  return snapshots ? td_compare_snapshots_get (snapshots) != NULL
+                   : td_compare_page_get (page) != NULL;
+}
+
 static void
 step (TdWindow *self, int direction)
 {
@@ -158,7 +167,7 @@ step (TdWindow *self, int direction)
   if (td_compare_page_step (page, direction))
     return;
   td_compare_page_get_position (page, &n);
-  if (!td_compare_page_get (page))
+  if (!is_known (page))
     say_why_not (self);
   else if (n == 0)
     td__window_toast (self, td_compare_page_is_by_layer (page)
@@ -188,20 +197,31 @@ td__run_toggle_numbers (TdWindow *self, const char *parameter)
   td_compare_page_set_numbers (page, !td_compare_page_get_numbers (page));
 }
 
+/* What is on show; NULL: there is nothing, or not yet. Owner: the caller. */
+static char *
+dup_differences (TdComparePage *page)
+{
+  TdCompareSnapshots *snapshots = td_compare_page_get_snapshots (page);
+  const gboolean by_layer = td_compare_page_is_by_layer (page);
+  const TdMemoryCompare *memory = snapshots ? td_compare_snapshots_get (snapshots) : NULL;
+  const TdCompare *compare = td_compare_page_get (page);
+  const TdPort *port = td_compare_page_get_port (page);
+  if (memory)
+    return td_memory_compare_print (memory, "text", TRUE);
+  if (by_layer)
+    return port ? td_port_print (port, "text") : NULL;
+  return compare ? td_compare_print (compare, "text", FALSE) : NULL;
+}
+
 void
 td__run_copy_differences (TdWindow *self, const char *parameter)
 {
-  TdComparePage *page = show_page (self);
-  const gboolean by_layer = td_compare_page_is_by_layer (page);
-  const TdCompare *compare = td_compare_page_get (page);
-  const TdPort *port = td_compare_page_get_port (page);
-  if (by_layer ? !port : !compare)
+  g_autofree char *text = dup_differences (show_page (self));
+  if (!text)
     {
       say_why_not (self);
       return;
     }
-  g_autofree char *text
-      = by_layer ? td_port_print (port, "text") : td_compare_print (compare, "text", FALSE);
   gdk_clipboard_set_text (gtk_widget_get_clipboard (GTK_WIDGET (self)), text);
   td__window_toast (self, "Copied");
 }

@@ -1,16 +1,105 @@
 /*
- * Which blocks are alive at an event, by device and address: drawn as rows of one segment each.
+ * Which blocks are alive at an event: a walk over the records of memory, of which a snapshot
+ * has millions.
  *
  * SPDX-License-Identifier: MIT
  */
-#include <math.h>
-
-#include "scene/td-json.h"
-#include "tape/td-devices.h"
 #include "td-memory.h"
 
-/* A gap of this size in the addresses begins another row: segments of the pool lie apart. */
-#define SEGMENT_GAP (4u << 20)
+/* Blocks by device and address: open addressing, with places of `blocks` plus 1. */
+typedef struct
+{
+  GArray *blocks; /* TdMemoryBlock, in any order */
+  guint32 *slots;
+  guint n_slots; /* a power of two, more than twice the blocks */
+} Alive;
+
+#define BLOCK(a, i) g_array_index ((a)->blocks, TdMemoryBlock, i)
+
+static guint
+home_of (const Alive *a, guint64 address, guint device)
+{
+  const guint64 hash
+      = (address ^ (guint64)device << 56) * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15);
+
+  return (guint)(hash >> 32) & (a->n_slots - 1);
+}
+
+/* Its slot, or the free one where it would be. */
+static guint
+find_slot (const Alive *a, guint64 address, guint device)
+{
+  guint slot = home_of (a, address, device);
+
+  for (; a->slots[slot] > 0; slot = (slot + 1) & (a->n_slots - 1))
+    if (BLOCK (a, a->slots[slot] - 1).address == address
+        && BLOCK (a, a->slots[slot] - 1).device == device)
+      break;
+  return slot;
+}
+
+static void
+grow (Alive *a)
+{
+  g_free (a->slots);
+  a->n_slots = MAX (a->n_slots * 2, 256);
+  a->slots = g_new0 (guint32, a->n_slots);
+  for (guint i = 0; i < a->blocks->len; i++)
+    a->slots[find_slot (a, BLOCK (a, i).address, BLOCK (a, i).device)] = i + 1;
+}
+
+static void
+insert (Alive *a, const TdMemoryBlock *block)
+{
+  guint slot;
+
+  if ((a->blocks->len + 1) * 2 > a->n_slots)
+    grow (a);
+  slot = find_slot (a, block->address, block->device);
+  if (a->slots[slot] > 0)
+    {
+      BLOCK (a, a->slots[slot] - 1) = *block;
+      return;
+    }
+  g_array_append_vals (a->blocks, block, 1);
+  a->slots[slot] = a->blocks->len;
+}
+
+/* Others that found this slot taken move up, so that they are found without it. */
+static void
+empty_slot (Alive *a, guint hole)
+{
+  const guint mask = a->n_slots - 1;
+
+  a->slots[hole] = 0;
+  for (guint slot = (hole + 1) & mask; a->slots[slot] > 0; slot = (slot + 1) & mask)
+    {
+      const TdMemoryBlock *block = &BLOCK (a, a->slots[slot] - 1);
+      const guint home = home_of (a, block->address, block->device);
+
+      if (((slot - home) & mask) < ((slot - hole) & mask))
+        continue;
+      a->slots[hole] = a->slots[slot];
+      a->slots[slot] = 0;
+      hole = slot;
+    }
+}
+
+/* The last one takes its place. */
+static void
+drop (Alive *a, guint64 address, guint device)
+{
+  const guint slot = a->n_slots > 0 ? find_slot (a, address, device) : 0;
+  guint at, last = a->blocks->len - 1;
+
+  if (a->n_slots == 0 || a->slots[slot] == 0)
+    return;
+  at = a->slots[slot] - 1;
+  a->slots[find_slot (a, BLOCK (a, last).address, BLOCK (a, last).device)] = at + 1;
+  BLOCK (a, at) = BLOCK (a, last);
+  g_array_set_size (a->blocks, last);
+  empty_slot (a, slot);
+}
 
 static int
 by_address (gconstpointer a, gconstpointer b)
@@ -22,176 +111,51 @@ by_address (gconstpointer a, gconstpointer b)
   return (x->address > y->address) - (x->address < y->address);
 }
 
-static void
-insert (GHashTable *alive, guint64 address, guint64 bytes, guint category, guint device,
-        guint64 key)
-{
-  TdMemoryBlock *block = g_new0 (TdMemoryBlock, 1);
-  guint64 *id = g_new (guint64, 1);
-
-  *id = address;
-  *block = (TdMemoryBlock){ address, bytes, key, category, device };
-  g_hash_table_replace (alive, id, block);
-}
-
 GArray *
 td_memory_blocks_at (const TdIteration *iteration, gint event)
 {
   const TdTapeIteration *t = td_iteration_get_tape (iteration);
-  g_autoptr (GHashTable) alive
-      = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, g_free);
-  GArray *blocks = g_array_new (FALSE, FALSE, sizeof (TdMemoryBlock));
-  GHashTableIter iter;
-  gpointer value;
+  Alive alive = { .blocks = g_array_new (FALSE, FALSE, sizeof (TdMemoryBlock)) };
 
   for (guint i = 0; i < t->n_blocks; i++)
-    insert (alive, t->blocks[i].address, t->blocks[i].bytes, t->blocks[i].category,
-            t->blocks[i].device, t->blocks[i].key);
+    {
+      const TdTapeBlock *b = &t->blocks[i];
+      const gint var = b->key ? td_iteration_find_var (iteration, b->key) : -1;
+      TdMemoryBlock block = { b->address, b->bytes, b->key, b->category, b->device, var };
+
+      insert (&alive, &block);
+    }
   for (guint m = 0; m < t->n_memory && (event < 0 || t->memory[m].event <= (guint)event); m++)
     {
       const TdTapeMemory *r = &t->memory[m];
+      TdMemoryBlock block = { .address = r->address,
+                              .bytes = r->bytes,
+                              .category = r->category,
+                              .device = r->device,
+                              .var = r->var < t->n_vars ? (gint)r->var : -1 };
 
       if (r->kind == TD_TAPE_MEMORY_ALLOC)
-        insert (alive, r->address, r->bytes, r->category, r->device,
-                r->var < t->n_vars ? t->vars[r->var].key : 0);
+        insert (&alive, &block);
       else if (r->kind == TD_TAPE_MEMORY_FREE)
-        g_hash_table_remove (alive, &r->address);
+        drop (&alive, r->address, r->device);
     }
-  g_hash_table_iter_init (&iter, alive);
-  while (g_hash_table_iter_next (&iter, NULL, &value))
-    g_array_append_val (blocks, *(TdMemoryBlock *)value);
-  g_array_sort (blocks, by_address);
-  return blocks;
+  g_free (alive.slots);
+  for (guint i = 0; i < alive.blocks->len; i++) /* of few: variables lie anywhere in memory */
+    if (BLOCK (&alive, i).var >= 0)
+      BLOCK (&alive, i).key = t->vars[BLOCK (&alive, i).var].key;
+  g_array_sort (alive.blocks, by_address);
+  return alive.blocks;
 }
 
-#define BLOCK(i) g_array_index (blocks, TdMemoryBlock, i)
-
-/* Whether block i begins a row: another segment, or another device. */
-static gboolean
-begins_row (const GArray *blocks, guint i)
+gint
+td_memory_blocks_find (const GArray *blocks, guint64 address)
 {
-  return i == 0 || BLOCK (i).device != BLOCK (i - 1).device
-         || BLOCK (i).address - BLOCK (i - 1).address - BLOCK (i - 1).bytes > SEGMENT_GAP;
-}
-
-TdScene *
-td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view)
-{
-  g_autoptr (GArray) blocks = td_memory_blocks_at (iteration, view->event);
-  double w = view->width > 0 ? view->width : 480, h = view->height > 0 ? view->height : 190;
-  TdTextStyle text = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS };
-  guint64 widest = 1, free_max = 0;
-  guint rows = 0;
-
-  if (blocks->len == 0)
-    return td_panel_message (view, "No blocks on the tape",
-                             "This recording has no allocation records.");
-  TdSceneBuilder *b = td_scene_builder_new (w, h);
-  td_scene_set_background (b, TD_ROLE_VIEW);
-  for (guint i = 0, first = 0; i < blocks->len; i++)
-    {
-      if (begins_row (blocks, i))
-        {
-          first = i;
-          rows++;
-        }
-      else
-        free_max
-            = MAX (free_max, BLOCK (i).address - BLOCK (i - 1).address - BLOCK (i - 1).bytes);
-      widest = MAX (widest, BLOCK (i).address + BLOCK (i).bytes - BLOCK (first).address);
-    }
-  gboolean names = BLOCK (0).device != BLOCK (blocks->len - 1).device || BLOCK (0).device != 0;
-  double row_height = MIN (34, (h - 34) / rows), y = 8, left = names ? 64 : 12;
-  guint64 origin = 0;
   for (guint i = 0; i < blocks->len; i++)
     {
-      const TdMemoryBlock *k = &BLOCK (i);
-      TdStyle style = { .fill = td_category_role (k->category),
-                        .pattern = td_category_pattern (k->category),
-                        .stroke = TD_ROLE_VIEW,
-                        .stroke_width = 0.8,
-                        .flags = TD_PRIM_AREA };
-      char bytes[TD_FORMAT_SIZE];
-      g_autofree char *tooltip = g_strdup_printf ("%s %s", td_category_label (k->category),
-                                                  td_format_bytes (bytes, k->bytes));
+      const TdMemoryBlock *b = &g_array_index (blocks, TdMemoryBlock, i);
 
-      if (i == 0)
-        origin = k->address;
-      else if (begins_row (blocks, i))
-        {
-          origin = k->address;
-          y += row_height;
-        }
-      if (names && (i == 0 || k->device != BLOCK (i - 1).device))
-        {
-          g_autofree char *name = td_devices_dup_name (iteration, k->device);
-          TdTextStyle label = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .max_width = 50 };
-
-          td_scene_add_text (b, 12, y + (row_height - 6) / 2, name, &label);
-        }
-      if (k->key != 0 && td_panel_is_selected (view, k->key))
-        {
-          style.stroke = TD_ROLE_ACCENT;
-          style.stroke_width = 3;
-        }
-      td_scene_mark (b, TD_TAG_ROW, k->key, i, tooltip);
-      td_scene_add_shape (
-          b, TD_PRIM_RECT,
-          (TdSceneRect){
-              left + (w - 12 - left) * (double)(k->address - origin) / (double)widest, y,
-              MAX (1, (w - 12 - left) * (double)k->bytes / (double)widest), row_height - 6 },
-          0, &style);
-      td_scene_unmark (b);
+      if (address >= b->address && address - b->address < MAX (b->bytes, 1))
+        return (gint)i;
     }
-  char bytes[TD_FORMAT_SIZE];
-  g_autofree char *line = g_strdup_printf ("%u %s, largest gap %s", blocks->len,
-                                           td_plural (blocks->len, "block", "blocks"),
-                                           td_format_bytes (bytes, free_max));
-  td_scene_add_text (b, 12, h - 12, line, &text);
-  return td_scene_builder_end (b);
-}
-
-char *
-td_memory_blocks_print (const TdIteration *iteration, gint event, const char *format)
-{
-  g_autoptr (GArray) blocks = td_memory_blocks_at (iteration, event);
-  GString *out = g_string_new (NULL);
-  gboolean csv = g_str_equal (format, "csv");
-  TdJson j;
-
-  if (g_str_equal (format, "json"))
-    {
-      td_json_init (&j, out);
-      td_json_begin_object (&j);
-      td_json_key (&j, "blocks");
-      td_json_begin_array (&j);
-      for (guint i = 0; i < blocks->len; i++)
-        {
-          td_json_begin_object (&j);
-          td_json_key (&j, "id");
-          td_json_id (&j, BLOCK (i).key);
-          td_json_member_int (&j, "address", (gint64)BLOCK (i).address);
-          td_json_member_int (&j, "bytes", (gint64)BLOCK (i).bytes);
-          td_json_member_string (&j, "category", td_tape_category_name (BLOCK (i).category));
-          if (BLOCK (i).device != 0)
-            {
-              g_autofree char *name = td_devices_dup_name (iteration, BLOCK (i).device);
-
-              td_json_member_string (&j, "device", name);
-            }
-          td_json_end_object (&j);
-        }
-      td_json_end_array (&j);
-      td_json_end_object (&j);
-      return g_string_free (out, FALSE);
-    }
-  g_string_append (out, csv ? "address,bytes,category\n"
-                            : "           address       bytes  category\n");
-  for (guint i = 0; i < blocks->len; i++)
-    g_string_append_printf (out,
-                            csv ? "%#" G_GINT64_MODIFIER "x,%" G_GUINT64_FORMAT ",%s\n"
-                                : "%#18" G_GINT64_MODIFIER "x  %10" G_GUINT64_FORMAT "  %s\n",
-                            BLOCK (i).address, BLOCK (i).bytes,
-                            td_tape_category_name (BLOCK (i).category));
-  return g_string_free (out, FALSE);
+  return -1;
 }

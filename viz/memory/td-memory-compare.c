@@ -1,91 +1,163 @@
 /*
- * Blocks of two snapshots by the places that allocated them.
+ * Blocks of two snapshots by the stacks that allocated them.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "td-memory-compare.h"
 
-#include "scene/td-json.h"
 #include "tape/td-devices.h"
 
 #include <string.h>
 
-/* Owner: the caller. */
-static char *
-dup_place (const TdIteration *iteration, const TdMemoryBlock *block)
+/* What blocks are gathered by. */
+typedef struct
+{
+  const char *device,
+      *place; /* the comparison's texts, each there once; place NULL: the stack says it */
+  guint32 stack;
+} RowKey;
+
+/* A block that is looked for on the other side. */
+typedef struct
+{
+  guint64 address, bytes;
+  guint row; /* says the device, too */
+} BlockKey;
+
+typedef struct
+{
+  TdMemoryCompare *self;
+  GHashTable *row_of; /* RowKey -> row plus 1 */
+  GArray *rows;       /* TdMemoryCompareRow */
+} Builder;
+
+static guint
+row_key_hash (gconstpointer p)
+{
+  const RowKey *k = p;
+
+  return g_direct_hash (k->device) * 31 + g_direct_hash (k->place) * 7 + k->stack * 0x9e3779b1u;
+}
+
+static gboolean
+row_key_equal (gconstpointer p, gconstpointer q)
+{
+  const RowKey *a = p, *b = q;
+
+  return a->device == b->device && a->place == b->place && a->stack == b->stack;
+}
+
+static guint
+block_key_hash (gconstpointer p)
+{
+  const BlockKey *k = p;
+
+  return (guint)(((k->address ^ k->bytes << 40) * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15))
+                 >> 32)
+         + k->row;
+}
+
+static gboolean
+block_key_equal (gconstpointer p, gconstpointer q)
+{
+  const BlockKey *a = p, *b = q;
+
+  return a->address == b->address && a->bytes == b->bytes && a->row == b->row;
+}
+
+/* The whole path: two files of one name are two places. */
+static const char *
+place_of (const Builder *b, const TdIteration *iteration, const TdMemoryBlock *block)
 {
   const TdTapeIteration *t = td_iteration_get_tape (iteration);
-  gint var = block->key ? td_iteration_find_var (iteration, block->key) : -1;
   guint32 line = 0;
-  const char *file
-      = var >= 0 ? td_iteration_get_site (iteration, t->vars[var].site, &line) : "";
+  const char *file = block->var >= 0
+                         ? td_iteration_get_site (iteration, t->vars[block->var].site, &line)
+                         : "";
+  g_autofree char *text
+      = file && *file ? g_strdup_printf ("%s:%u", file, line) : g_strdup ("?");
 
-  /* the whole path: two files of one name are two places */
-  return file && *file ? g_strdup_printf ("%s:%u", file, line) : g_strdup ("?");
+  return g_string_chunk_insert_const (b->self->texts, text);
+}
+
+static const char *
+device_of (const Builder *b, const TdIteration *iteration, const TdMemoryBlock *block)
+{
+  g_autofree char *name = td_devices_dup_name (iteration, block->device);
+
+  return g_string_chunk_insert_const (b->self->texts, name);
+}
+
+/* The place of the row. */
+static guint
+find_row (const Builder *b, const TdIteration *iteration, const TdMemoryBlock *block)
+{
+  RowKey key = { .device = device_of (b, iteration, block) };
+  TdMemoryCompareRow fresh = { .device = key.device };
+  guint known;
+
+  if (b->self->by_stack && block->var >= 0)
+    key.stack = td_stack_table_add (b->self->stacks, iteration,
+                                    td_stack_of_var (iteration, (guint)block->var));
+  if (key.stack == 0)
+    key.place = place_of (b, iteration, block);
+  known = GPOINTER_TO_UINT (g_hash_table_lookup (b->row_of, &key));
+  if (known > 0)
+    return known - 1;
+  fresh.stack = key.stack;
+  fresh.place = key.place ? key.place : place_of (b, iteration, block);
+  g_array_append_val (b->rows, fresh);
+  g_hash_table_insert (b->row_of, g_memdup2 (&key, sizeof key),
+                       GUINT_TO_POINTER (b->rows->len));
+  return b->rows->len - 1;
 }
 
 static TdMemoryCompareRow *
-find_row (GHashTable *rows, const char *device, const char *place)
+get_row (const Builder *b, guint i)
 {
-  g_autofree char *key = g_strconcat (device, "\n", place, NULL);
-  TdMemoryCompareRow *row = g_hash_table_lookup (rows, key);
-
-  if (row)
-    return row;
-  row = g_new0 (TdMemoryCompareRow, 1);
-  row->device = g_strdup (device);
-  row->place = g_strdup (place);
-  g_hash_table_insert (rows, g_steal_pointer (&key), row);
-  return row;
+  return &g_array_index (b->rows, TdMemoryCompareRow, i);
 }
 
 /* Blocks of one side by what makes two the same; and its bytes, which are added to the rows. */
 static GHashTable *
-take_side (TdMemoryCompare *self, GHashTable *rows, const TdIteration *iteration, guint side)
+take_side (const Builder *b, const TdIteration *iteration, guint side)
 {
   g_autoptr (GArray) blocks = td_memory_blocks_at (iteration, -1);
-  GHashTable *known = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  GHashTable *known = g_hash_table_new_full (block_key_hash, block_key_equal, g_free, NULL);
 
   for (guint i = 0; i < blocks->len; i++)
     {
       const TdMemoryBlock *block = &g_array_index (blocks, TdMemoryBlock, i);
-      g_autofree char *device = td_devices_dup_name (iteration, block->device);
-      g_autofree char *place = dup_place (iteration, block);
-      TdMemoryCompareRow *row = find_row (rows, device, place);
+      const BlockKey key = { block->address, block->bytes, find_row (b, iteration, block) };
+      TdMemoryCompareRow *row = get_row (b, key.row);
 
       row->bytes[side] += block->bytes;
-      self->bytes[side] += block->bytes;
-      g_hash_table_insert (known,
-                           g_strdup_printf ("%" G_GINT64_MODIFIER "x %" G_GUINT64_FORMAT
-                                            " %s\n%s",
-                                            block->address, block->bytes, device, place),
-                           row);
-      row->n_new += side == 1;
-      row->new_bytes += side == 1 ? block->bytes : 0;
-      row->n_gone += side == 0;
-      row->gone_bytes += side == 0 ? block->bytes : 0;
+      b->self->bytes[side] += block->bytes;
+      *(side == 1 ? &row->n_new : &row->n_gone) += 1;
+      *(side == 1 ? &row->new_bytes : &row->gone_bytes) += block->bytes;
+      g_hash_table_add (known, g_memdup2 (&key, sizeof key));
     }
   return known;
 }
 
 /* What both have is neither new nor gone. */
 static void
-take_same (GHashTable *a, GHashTable *b)
+take_same (const Builder *b, GHashTable *first, GHashTable *second)
 {
   GHashTableIter iter;
-  gpointer key, value;
+  gpointer key;
 
-  g_hash_table_iter_init (&iter, a);
-  while (g_hash_table_iter_next (&iter, &key, &value))
-    if (g_hash_table_contains (b, key))
+  g_hash_table_iter_init (&iter, first);
+  while (g_hash_table_iter_next (&iter, &key, NULL))
+    if (g_hash_table_contains (second, key))
       {
-        TdMemoryCompareRow *row = value;
-        guint64 bytes = g_ascii_strtoull (strchr (key, ' ') + 1, NULL, 10);
+        const BlockKey *same = key;
+        TdMemoryCompareRow *row = get_row (b, same->row);
 
         row->n_new--;
         row->n_gone--;
-        row->new_bytes -= bytes;
-        row->gone_bytes -= bytes;
+        row->new_bytes -= same->bytes;
+        row->gone_bytes -= same->bytes;
       }
 }
 
@@ -98,44 +170,98 @@ grown_first (gconstpointer a, gconstpointer b)
 
   if (grown[0] != grown[1])
     return grown[0] > grown[1] ? -1 : 1;
-  return strcmp (x->place, y->place);
+  if (x->place != y->place)
+    return strcmp (x->place, y->place);
+  return x->stack < y->stack ? -1 : x->stack > y->stack;
+}
+
+/* ---- which of a place ---- */
+
+/* In the order of their frames from the innermost on, those that begin alike are neighbours. */
+static int
+by_frames (gconstpointer a, gconstpointer b, gpointer data)
+{
+  const TdMemoryCompare *self = data;
+  const TdMemoryCompareRow *x = &self->rows[*(const guint *)a],
+                           *y = &self->rows[*(const guint *)b];
+
+  if (x->device != y->device)
+    return strcmp (x->device, y->device);
+  if (x->place != y->place)
+    return strcmp (x->place, y->place);
+  return td_stack_table_order (self->stacks, x->stack, y->stack);
 }
 
 static void
-row_clear (TdMemoryCompareRow *row)
+find_apart (TdMemoryCompare *self)
 {
-  g_free (row->place);
-  g_free (row->device);
+  g_autofree guint *order = g_new (guint, self->n + 1ul);
+
+  for (guint i = 0; i < self->n; i++)
+    order[i] = i;
+  g_qsort_with_data (order, (gint)self->n, sizeof *order, by_frames, self);
+  for (guint i = 1; i < self->n; i++)
+    {
+      TdMemoryCompareRow *x = &self->rows[order[i - 1]], *y = &self->rows[order[i]];
+      guint common;
+
+      if (x->device != y->device || x->place != y->place || x->stack == 0 || y->stack == 0)
+        continue;
+      common = td_stack_table_common (self->stacks, x->stack, y->stack);
+      x->apart = MAX (x->apart, common);
+      y->apart = MAX (y->apart, common);
+    }
+}
+
+char *
+td_memory_compare_apart (const TdMemoryCompare *self, guint i, gboolean is_short)
+{
+  const TdMemoryCompareRow *row = &self->rows[i];
+  g_autoptr (GArray) frames = td_stack_table_list (self->stacks, row->stack);
+
+  if (row->apart == 0)
+    return NULL;
+  if (row->apart >= frames->len) /* the others go on outwards */
+    return g_strdup ("no other call");
+  const TdStackFrame *frame = &g_array_index (frames, TdStackFrame, row->apart);
+  return is_short ? td_stack_frame_dup_short (frame) : td_stack_frame_dup_text (frame);
+}
+
+/* ---- life ---- */
+
+static void
+keep_differing (const Builder *b)
+{
+  GArray *differ = g_array_new (FALSE, FALSE, sizeof (TdMemoryCompareRow));
+
+  for (guint i = 0; i < b->rows->len; i++)
+    if (get_row (b, i)->n_new > 0 || get_row (b, i)->n_gone > 0)
+      g_array_append_vals (differ, get_row (b, i), 1);
+    else
+      b->self->n_same++;
+  g_array_sort (differ, grown_first);
+  b->self->n = differ->len;
+  b->self->rows = (TdMemoryCompareRow *)(gpointer)g_array_free (differ, FALSE);
 }
 
 TdMemoryCompare *
 td_memory_compare_new (const TdIteration *a, const TdIteration *b)
 {
   TdMemoryCompare *self = g_new0 (TdMemoryCompare, 1);
-  g_autoptr (GHashTable) rows = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
-  g_autoptr (GHashTable) first = take_side (self, rows, a, 0);
-  g_autoptr (GHashTable) second = take_side (self, rows, b, 1);
-  GArray *differ = g_array_new (FALSE, FALSE, sizeof (TdMemoryCompareRow));
-  GHashTableIter iter;
-  gpointer value;
+  g_autoptr (GHashTable) row_of
+      = g_hash_table_new_full (row_key_hash, row_key_equal, g_free, NULL);
+  g_autoptr (GArray) rows = g_array_new (FALSE, FALSE, sizeof (TdMemoryCompareRow));
+  const Builder builder = { self, row_of, rows };
 
-  take_same (first, second);
-  g_hash_table_iter_init (&iter, rows);
-  while (g_hash_table_iter_next (&iter, NULL, &value))
-    {
-      TdMemoryCompareRow *row = value;
-
-      if (row->n_new > 0 || row->n_gone > 0)
-        g_array_append_val (differ, *row);
-      else
-        {
-          self->n_same++;
-          row_clear (row);
-        }
-    }
-  g_array_sort (differ, grown_first);
-  self->n = differ->len;
-  self->rows = (TdMemoryCompareRow *)(gpointer)g_array_free (differ, FALSE);
+  self->stacks = td_stack_table_new ();
+  self->texts = g_string_chunk_new (1024);
+  self->by_stack = td_iteration_get_tape (a)->n_stack_frames > 0
+                   && td_iteration_get_tape (b)->n_stack_frames > 0;
+  g_autoptr (GHashTable) first = take_side (&builder, a, 0);
+  g_autoptr (GHashTable) second = take_side (&builder, b, 1);
+  take_same (&builder, first, second);
+  keep_differing (&builder);
+  find_apart (self);
   return self;
 }
 
@@ -144,79 +270,8 @@ td_memory_compare_free (TdMemoryCompare *self)
 {
   if (!self)
     return;
-  for (guint i = 0; i < self->n; i++)
-    row_clear (&self->rows[i]);
+  td_stack_table_free (self->stacks);
+  g_string_chunk_free (self->texts);
   g_free (self->rows);
   g_free (self);
-}
-
-static void
-print_json (const TdMemoryCompare *self, GString *out)
-{
-  TdJson j;
-
-  td_json_init (&j, out);
-  td_json_begin_object (&j);
-  td_json_member_bool (&j, "same", self->n == 0);
-  td_json_member_int (&j, "bytes_a", (gint64)self->bytes[0]);
-  td_json_member_int (&j, "bytes_b", (gint64)self->bytes[1]);
-  td_json_member_int (&j, "places_same", self->n_same);
-  td_json_key (&j, "places");
-  td_json_begin_array (&j);
-  for (guint i = 0; i < self->n; i++)
-    {
-      const TdMemoryCompareRow *row = &self->rows[i];
-
-      td_json_begin_object (&j);
-      td_json_member_string (&j, "place", row->place);
-      td_json_member_string (&j, "device", row->device);
-      td_json_member_int (&j, "bytes_a", (gint64)row->bytes[0]);
-      td_json_member_int (&j, "bytes_b", (gint64)row->bytes[1]);
-      td_json_member_int (&j, "new", row->n_new);
-      td_json_member_int (&j, "new_bytes", (gint64)row->new_bytes);
-      td_json_member_int (&j, "gone", row->n_gone);
-      td_json_member_int (&j, "gone_bytes", (gint64)row->gone_bytes);
-      td_json_end_object (&j);
-    }
-  td_json_end_array (&j);
-  td_json_end_object (&j);
-  g_string_append_c (out, '\n');
-}
-
-static void
-print_text (const TdMemoryCompare *self, GString *out)
-{
-  char a[TD_FORMAT_SIZE], b[TD_FORMAT_SIZE];
-
-  g_string_append_printf (out, "%s, then %s", td_format_bytes (a, self->bytes[0]),
-                          td_format_bytes (b, self->bytes[1]));
-  if (self->n == 0)
-    {
-      g_string_append (out, ": the same blocks\n");
-      return;
-    }
-  g_string_append_printf (out, "\n%6s %10s %6s %10s  place\n", "new", "", "gone", "");
-  for (guint i = 0; i < self->n; i++)
-    {
-      const TdMemoryCompareRow *row = &self->rows[i];
-
-      g_string_append_printf (out, "%6u %10s %6u %10s  %s · %s\n", row->n_new,
-                              td_format_bytes (a, row->new_bytes), row->n_gone,
-                              td_format_bytes (b, row->gone_bytes), row->device, row->place);
-    }
-  if (self->n_same > 0)
-    g_string_append_printf (out, "%u other %s have the same blocks in both\n", self->n_same,
-                            td_plural (self->n_same, "place", "places"));
-}
-
-char *
-td_memory_compare_print (const TdMemoryCompare *self, const char *format)
-{
-  GString *out = g_string_new (NULL);
-
-  if (strcmp (format, "json") == 0)
-    print_json (self, out);
-  else
-    print_text (self, out);
-  return g_string_free (out, FALSE);
 }

@@ -479,7 +479,9 @@ td_memory_scene_events (const TdIteration *iteration, const TdMemoryProfile *pro
     }
   for (guint i = 0; i < n; i++)
     {
-      TdMemoryProfile *own = td_memory_profile_new_of (iteration, (gint)devices[i]);
+      /* one device of a snapshot has all that there is: a recount would be the same */
+      TdMemoryProfile *own
+          = n > 1 ? td_memory_profile_new_of (iteration, (gint)devices[i]) : NULL;
       const TdTapeDevice *d = td_devices_find (iteration, devices[i]);
       TdSceneRect place = place_of (&area, i, n);
       g_autofree char *title = dup_title (iteration, devices[i]);
@@ -488,7 +490,7 @@ td_memory_scene_events (const TdIteration *iteration, const TdMemoryProfile *pro
       take_pools (b, iteration, devices[i], &place);
       stack_init (&s, view, b, &place);
       add_title (&s, title);
-      draw_events (&s, iteration, own, NULL, d ? d->reserved_bytes : 0,
+      draw_events (&s, iteration, own ? own : profile, NULL, d ? d->reserved_bytes : 0,
                    d ? d->outside_bytes : 0, i == 0);
       td_memory_profile_free (own);
     }

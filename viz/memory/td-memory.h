@@ -100,11 +100,21 @@ typedef struct
 {
   guint64 address, bytes, key;
   guint category, device;
+  gint var; /* of the iteration; -1: none that is known */
 } TdMemoryBlock;
 
 /** List the blocks alive after `event`, by address. Owner: the caller, g_array_unref (). */
 GArray *td_memory_blocks_at (const TdIteration *iteration, gint event);
+/** Find the first of them that this address lies in; -1: none. */
+gint td_memory_blocks_find (const GArray *blocks, guint64 address);
 TdScene *td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view);
-char *td_memory_blocks_print (const TdIteration *iteration, gint event, const char *format);
+/** The same, with those dimmed that were not allocated under a call (td-stack.h); 0: none is.
+ */
+TdScene *td_memory_scene_blocks_under (const TdIteration *iteration, const TdPanelView *view,
+                                       guint32 call);
+/** Print them, "text", "csv" or "json"; where `key` is not 0 that one alone, with what is known
+ * of it and its whole stack. FALSE: none has the key. */
+gboolean td_memory_blocks_print (const TdIteration *iteration, gint event, guint64 key,
+                                 const char *format, TdSink *sink);
 
 G_END_DECLS

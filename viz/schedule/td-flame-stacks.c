@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "tape/td-stack.h"
 #include "td-flame.h"
 
 /* Bytes times nanoseconds of a large device and a long day are more than 64 bits. */
@@ -38,14 +39,8 @@ typedef struct
 static guint32
 stack_of (const Builder *b, guint32 var)
 {
-  const TdTapeIteration *t = b->t;
-  const TdTapeVar *v = &t->vars[var];
-  guint32 stack = 0;
+  const guint32 stack = td_stack_of_var (b->flame->iteration, var);
 
-  if (v->producer >= 0 && (guint32)v->producer < t->n_event_stacks)
-    stack = t->event_stacks[v->producer];
-  else if ((v->flags & TD_TAPE_VAR_EXTERNAL) && v->id < t->n_external_stacks)
-    stack = t->external_stacks[v->id];
   return stack > 0 ? stack : b->n_calls - 1;
 }
 
@@ -173,21 +168,17 @@ largest_first (gconstpointer x, gconstpointer y, gpointer calls)
 static const char *
 name_of (const Builder *b, guint32 call)
 {
-  guint32 site
-      = call > 0 && call <= b->t->n_stack_frames ? b->t->stack_frames[call - 1].site : 0;
-  guint32 line;
-  const char *file = td_iteration_get_site (b->flame->iteration, site, &line);
-  const char *function = td_iteration_get_function (b->flame->iteration, site);
-  const char *slash = strrchr (file, '/');
+  const TdStackFrame f = td_stack_frame (b->flame->iteration, call);
+  const char *slash = strrchr (f.file, '/');
   g_autofree char *text = NULL;
   g_autofree char *valid = NULL;
 
-  if (site == 0)
+  if (f.site == 0)
     return "stack not known";
-  if (line == 0 || strcmp (file, "??") == 0)
-    text = g_strdup (*function ? function : file);
+  if (f.line == 0 || !*f.file)
+    text = g_strdup (*f.function ? f.function : *f.file ? f.file : "??");
   else
-    text = g_strdup_printf ("%s (%s:%u)", function, slash ? slash + 1 : file, line);
+    text = g_strdup_printf ("%s (%s:%u)", f.function, slash ? slash + 1 : f.file, f.line);
   valid = g_utf8_make_valid (text, -1);
   return g_string_chunk_insert_const (b->flame->strings, valid);
 }

@@ -601,14 +601,17 @@ clean_up (Walk *w)
 }
 
 /* What is computed from a gradient that is times a loss scale has no gradient that an update
- * would divide rightly. */
+ * would divide rightly; unless that gradient is one of the scaled backward that runs, whose
+ * operations go backward in runs of their own (td_forget, verification, the program's). */
 TdStatus
 td__backward_check_scaled (const TdVar *y, const TdVar *gy, const char *call,
                            const TdSite *site)
 {
   const bool root = y->scaled_by != TD_SCALED_BY_NONE;
 
-  if (!root && (gy == NULL || gy->scaled_by == TD_SCALED_BY_NONE))
+  if (!root
+      && (gy == NULL || gy->scaled_by == TD_SCALED_BY_NONE
+          || gy->scaled_by == td__engine.loss_scaled_by))
     return TD_OK;
   return td__fail (
       TD_ERR_STATE, call, site,

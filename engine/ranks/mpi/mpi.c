@@ -104,12 +104,53 @@ start (char *why)
   return !started_by_another (why);
 }
 
+/* The numbers of machines: their first ranks count them, and tell the others of theirs. */
+static bool
+count_machines (MPI_Comm comm, MPI_Comm machine, TdWire *wire, char *why)
+{
+  int numbers[2] = { 0, 0 };
+  MPI_Comm first;
+
+  if (!td_mpi_fine (
+          MPI_Comm_split (comm, wire->intra_rank == 0 ? 0 : MPI_UNDEFINED, wire->rank, &first),
+          "MPI_Comm_split", why))
+    return false;
+  if (first != MPI_COMM_NULL)
+    {
+      MPI_Comm_rank (first, &numbers[0]);
+      MPI_Comm_size (first, &numbers[1]);
+      MPI_Comm_free (&first);
+    }
+  if (!td_mpi_fine (MPI_Bcast (numbers, 2, MPI_INT, 0, machine), "MPI_Bcast", why))
+    return false;
+  wire->inter_rank = numbers[0];
+  wire->inter_size = numbers[1];
+  return true;
+}
+
+/* Which ranks are on one machine: those that can have memory in common. */
+static bool
+look_around (MPI_Comm comm, TdWire *wire, char *why)
+{
+  MPI_Comm machine;
+  bool counted;
+
+  if (!td_mpi_fine (
+          MPI_Comm_split_type (comm, MPI_COMM_TYPE_SHARED, wire->rank, MPI_INFO_NULL, &machine),
+          "MPI_Comm_split_type", why))
+    return false;
+  MPI_Comm_rank (machine, &wire->intra_rank);
+  MPI_Comm_size (machine, &wire->intra_size);
+  counted = count_machines (comm, machine, wire, why);
+  MPI_Comm_free (&machine);
+  return counted;
+}
+
 /* *Owner*: takes comm. */
 static TdWire *
 wire_of (MPI_Comm comm, char *why)
 {
   MpiWire *w = calloc (1, sizeof *w);
-  MPI_Comm machine;
 
   if (w == NULL)
     {
@@ -121,15 +162,11 @@ wire_of (MPI_Comm comm, char *why)
   MPI_Comm_set_errhandler (comm, MPI_ERRORS_RETURN);
   MPI_Comm_rank (comm, &w->wire.rank);
   MPI_Comm_size (comm, &w->wire.size);
-  if (!td_mpi_fine (MPI_Comm_split_type (comm, MPI_COMM_TYPE_SHARED, w->wire.rank,
-                                         MPI_INFO_NULL, &machine),
-                    "MPI_Comm_split_type", why))
+  if (!look_around (comm, &w->wire, why))
     {
       free (w);
       return NULL;
     }
-  MPI_Comm_rank (machine, &w->wire.intra_rank);
-  MPI_Comm_free (&machine);
   return &w->wire;
 }
 

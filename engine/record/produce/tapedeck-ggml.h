@@ -7,17 +7,21 @@
  *                                                    .level = TD_TAPE_LEVEL_STATS },
  *                              why, sizeof why);
  *     ggml_backend_sched_set_eval_callback (sched, td_ggml_eval, g);
- *     td_ggml_forward (g, gf);       what is not in gf is backward; without it, what comes
- * behind the tensor that ggml_set_loss names ggml_backend_sched_graph_compute (sched, gb);
+ *     td_ggml_forward (g, gf);
+ *     ggml_backend_sched_graph_compute (sched, gb);
  *     td_ggml_end (g);               an iteration is over: a step, a token
  *     td_ggml_free (g);
  *
- * A node of a graph is an operation; a tensor that no node makes is a leaf.  Names are paths:
- * "blk.3.attn_q.weight" is the parameter blk/3/attn_q/weight, and the node that reads it is of
- * the layer blk/3/attn_q.  The steps of optimizers (GGML_OP_OPT_STEP_...) are updates.  At
- * level stats numbers of float32 are read after each node, which waits for the device.  Values
- * are not recorded; quantised tensors have their shape, bytes and, as an attribute, their type.
- * Nothing of the graph is changed, and a tape that cannot be written does not stop it.
+ * What is not in gf is backward; without that call, what comes behind the tensor that
+ * ggml_set_loss names.  A node of a graph is an operation; a tensor that no node makes is a
+ * leaf.  Names are paths: "blk.3.attn_q.weight" is the parameter blk/3/attn_q/weight, and the
+ * node that reads it is of the layer blk/3/attn_q.  The steps of optimizers
+ * (GGML_OP_OPT_STEP_...) are updates.  At level stats a node's elements are read after it has
+ * run, which waits for the device; at level values they are recorded, arrays up to 16 MiB, and
+ * so are weights and inputs as an iteration first reads them, and moments as it leaves them:
+ * .budget_bytes of the options bounds the tape.  Quantised tensors have their shape, bytes and,
+ * as an attribute, their type. Nothing of the graph is changed, and a tape that cannot be
+ * written does not stop it.
  *
  * One thread at a time: that which computes the graph.  C11 or C++17, and POSIX for its clock.
  * SPDX-License-Identifier: MIT */
@@ -41,7 +45,8 @@ typedef struct
   const void *data;
   uint64_t variable, storage;
   uint64_t version;   /* how often it was written to */
-  uint64_t iteration; /* of its variable, from 1 on; a leaf's counts in all */
+  uint64_t iteration; /* that used its variable last, from 1 on; a leaf's counts in all */
+  uint64_t measured;  /* the last iteration in which a leaf was */
   bool is_leaf, is_forward;
 } TdGgmlTensor;
 
@@ -57,8 +62,8 @@ typedef struct
   size_t n, room;
   const void *buffers[64]; /* that were met */
   size_t n_buffers;
-  float *scratch;
-  size_t scratch_room;
+  char *scratch, *gathered;
+  size_t scratch_room, gathered_room;
   char error[512]; /* the first */
 } TdGgml;
 
@@ -251,6 +256,7 @@ td__ggml_make (TdGgml *g, const struct ggml_tensor *t, uint32_t category, uint32
   int64_t dims[GGML_MAX_DIMS], strides[GGML_MAX_DIMS];
   char path[GGML_MAX_NAME + 1];
   TdGgmlTensor *known;
+  const char *last;
   const int n = ggml_n_dims (t);
 
   memset (&v, 0, sizeof v);
@@ -279,7 +285,11 @@ td__ggml_make (TdGgml *g, const struct ggml_tensor *t, uint32_t category, uint32
   v.flags = td__ggml_is_parameter (t) ? TD_TAPE_VAR_PARAMETER | TD_TAPE_VAR_REQUIRES_GRAD : 0;
   v.name = td_producer_text (g->producer, t->name);
   if (v.flags != 0)
-    v.parameter = td_producer_text (g->producer, td__ggml_path (t, false, path));
+    {
+      v.parameter = td_producer_text (g->producer, td__ggml_path (t, false, path));
+      last = strrchr (path, '/'); /* its layer is said beside its name */
+      v.name = last != NULL ? td_producer_text (g->producer, last + 1) : v.name;
+    }
   known->data = t->view_src == NULL ? t->data : known->data;
   known->iteration = g->iteration;
   known->is_leaf = t->op == GGML_OP_NONE;
@@ -288,12 +298,103 @@ td__ggml_make (TdGgml *g, const struct ggml_tensor *t, uint32_t category, uint32
   return known->variable;
 }
 
+/* ----------------------------------------------------------------------------- elements */
+
+/* Room for so many bytes, which is kept.  NULL: no memory. */
+static inline char *
+td__ggml_room (char **room, size_t *size, size_t bytes)
+{
+  if (bytes <= *size)
+    return *room;
+  free (*room);
+  *room = (char *)malloc (bytes);
+  *size = *room != NULL ? bytes : 0;
+  return *room;
+}
+
+/* The elements of a view that skips some, or has its axes in another order, row by row. */
+static inline const char *
+td__ggml_gather (TdGgml *g, const struct ggml_tensor *t, const char *from)
+{
+  const size_t size = ggml_type_size (t->type);
+  char *to = td__ggml_room (&g->gathered, &g->gathered_room, (size_t)ggml_nelements (t) * size);
+  char *at = to;
+
+  if (to == NULL)
+    return NULL;
+  for (int64_t l = 0; l < t->ne[3]; l++)
+    for (int64_t k = 0; k < t->ne[2]; k++)
+      for (int64_t j = 0; j < t->ne[1]; j++)
+        for (int64_t i = 0; i < t->ne[0]; i++, at += size)
+          memcpy (at,
+                  from + (size_t)i * t->nb[0] + (size_t)j * t->nb[1] + (size_t)k * t->nb[2]
+                      + (size_t)l * t->nb[3],
+                  size);
+  return to;
+}
+
+/* A tensor's elements, row by row, for the next call only.  NULL: it is quantised, or not
+ * computed, or there is no memory. */
+static inline const char *
+td__ggml_elements (TdGgml *g, const struct ggml_tensor *t)
+{
+  const size_t bytes = ggml_nbytes (t);
+  char *span;
+
+  if (td__ggml_dtype (t->type) == TD_TAPE_N_DTYPES || t->data == NULL)
+    return NULL;
+  span = td__ggml_room (&g->scratch, &g->scratch_room, bytes);
+  if (span == NULL)
+    return NULL;
+  if (t->buffer != NULL || td__ggml_root (t)->buffer != NULL)
+    ggml_backend_tensor_get (t, span, 0, bytes);
+  else
+    memcpy (span, t->data, bytes);
+  return ggml_is_contiguous (t) ? span : td__ggml_gather (g, t, span);
+}
+
+/* Its statistics and, at level values, its elements, as they are now. */
+static inline void
+td__ggml_measure (TdGgml *g, const struct ggml_tensor *t, uint64_t variable)
+{
+  const bool is_loss = (t->flags & GGML_TENSOR_FLAG_LOSS) != 0 && ggml_nelements (t) == 1
+                       && t->type == GGML_TYPE_F32;
+  const char *elements
+      = g->level >= TD_TAPE_LEVEL_STATS || is_loss ? td__ggml_elements (g, t) : NULL;
+  float loss;
+
+  if (elements == NULL)
+    return;
+  if (g->level >= TD_TAPE_LEVEL_STATS)
+    td__ggml_check (
+        g, td_producer_measure (g->producer, variable, elements, (uint64_t)ggml_nelements (t))
+               == TD_PRODUCER_OK);
+  if (!is_loss)
+    return;
+  memcpy (&loss, elements, sizeof loss);
+  td__ggml_check (g, td_producer_report (g->producer, "loss", (double)loss) == TD_PRODUCER_OK);
+}
+
+/* What an iteration begins with, weights and inputs, when the first node has read it; moments,
+ * which their update writes, as that has left them. */
+static inline void
+td__ggml_measure_leaf (TdGgml *g, const struct ggml_tensor *t)
+{
+  TdGgmlTensor *known = td__ggml_find (g, t);
+
+  if (g->level < TD_TAPE_LEVEL_VALUES || known == NULL || known->variable == 0
+      || t->op != GGML_OP_NONE || known->measured == g->iteration)
+    return;
+  known->measured = g->iteration;
+  td__ggml_measure (g, t, known->variable);
+}
+
 /* The variable of what a node reads: what was made in this iteration, or a leaf, of `category`
  * unless it is a parameter or an input. */
 static inline uint64_t
 td__ggml_read (TdGgml *g, const struct ggml_tensor *t, uint32_t category)
 {
-  const TdGgmlTensor *known = td__ggml_find (g, t);
+  TdGgmlTensor *known = td__ggml_find (g, t);
   const bool is_parameter = td__ggml_is_parameter (t);
   char path[GGML_MAX_NAME + 1];
 
@@ -301,7 +402,10 @@ td__ggml_read (TdGgml *g, const struct ggml_tensor *t, uint32_t category)
     return 0;
   if (known->variable != 0 && (known->is_leaf || known->iteration == g->iteration)
       && (t->view_src != NULL || known->data == t->data))
-    return known->variable;
+    {
+      known->iteration = g->iteration;
+      return known->variable;
+    }
   if (is_parameter)
     category = TD_TAPE_CATEGORY_PARAMETER;
   else if ((t->flags & GGML_TENSOR_FLAG_INPUT) != 0)
@@ -346,47 +450,6 @@ td__ggml_layer (TdGgml *g, const struct ggml_tensor *t)
       of = t->src[i];
   td__ggml_path (of, true, path);
   return path[0] != '\0' ? td_producer_layer (g->producer, path, "") : 0;
-}
-
-/* Numbers of a tensor of float32 that lies in one piece.  NULL: it is none, or no memory. */
-static inline const float *
-td__ggml_numbers (TdGgml *g, const struct ggml_tensor *t)
-{
-  const size_t bytes = ggml_nbytes (t);
-
-  if (t->type != GGML_TYPE_F32 || !ggml_is_contiguous (t) || t->data == NULL)
-    return NULL;
-  if (bytes > g->scratch_room)
-    {
-      free (g->scratch);
-      g->scratch = (float *)malloc (bytes);
-      g->scratch_room = g->scratch != NULL ? bytes : 0;
-    }
-  if (g->scratch == NULL)
-    return NULL;
-  if (t->buffer != NULL || td__ggml_root (t)->buffer != NULL)
-    ggml_backend_tensor_get (t, g->scratch, 0, bytes);
-  else
-    memcpy (g->scratch, t->data, bytes);
-  return g->scratch;
-}
-
-static inline void
-td__ggml_measure (TdGgml *g, const struct ggml_tensor *t, uint64_t variable)
-{
-  const bool is_loss = (t->flags & GGML_TENSOR_FLAG_LOSS) != 0 && ggml_nelements (t) == 1;
-  const float *numbers
-      = g->level >= TD_TAPE_LEVEL_STATS || is_loss ? td__ggml_numbers (g, t) : NULL;
-
-  if (numbers == NULL)
-    return;
-  if (g->level >= TD_TAPE_LEVEL_STATS)
-    td__ggml_check (
-        g, td_producer_measure (g->producer, variable, numbers, (uint64_t)ggml_nelements (t))
-               == TD_PRODUCER_OK);
-  if (is_loss)
-    td__ggml_check (g, td_producer_report (g->producer, "loss", (double)numbers[0])
-                           == TD_PRODUCER_OK);
 }
 
 static inline void
@@ -452,6 +515,9 @@ td__ggml_record (TdGgml *g, const struct ggml_tensor *t)
   g->start_ns = 0;
   g->is_behind_loss |= (t->flags & GGML_TENSOR_FLAG_LOSS) != 0;
   td__ggml_measure (g, is_update ? t->src[0] : t, output);
+  for (int i = is_update; i < GGML_MAX_SRC; i++)
+    if (t->src[i] != NULL)
+      td__ggml_measure_leaf (g, t->src[i]);
 }
 
 /* ---------------------------------------------------------------------------- from outside */
@@ -559,5 +625,6 @@ td_ggml_free (TdGgml *g)
   td_producer_free (g->producer);
   free (g->tensors);
   free (g->scratch);
+  free (g->gathered);
   free (g);
 }

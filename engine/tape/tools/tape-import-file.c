@@ -111,6 +111,7 @@ convert_snapshot (TdTapeWriter *w, void *from, const TdTapeImportOptions *watch,
          && td__tape_snapshot_write (&s, what, error, n);
   if (done)
     {
+      td__tape_sources_store (&s, *fd);
       put_notice (w, "the trace is longer than can be shown: its first ", what->n_dropped,
                   " entries are left out");
       put_notice (w, "", s.n_annotations,

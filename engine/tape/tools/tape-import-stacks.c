@@ -89,7 +89,9 @@ make_site (TapeSnapshotTake *m, TapeValue frame, uint32_t *site)
   if (!td__tape_take_number (m, frame, TAPE_KEY_LINE, &line) || line > INT32_MAX)
     line = 0;
   *site = td_tape_writer_site (m->s->w, file, (uint32_t)line, name);
-  if (!td__tape_reserve (&m->s->site_hash, &m->s->room_sites, *site + 1ull, sizeof (uint64_t)))
+  if (!td__tape_sources_note (m->s, file)
+      || !td__tape_reserve (&m->s->site_hash, &m->s->room_sites, *site + 1ull,
+                            sizeof (uint64_t)))
     return false;
   m->s->site_hash[*site] = td_tape_hash (td_tape_hash_bytes (line, file, strlen (file)),
                                          td_tape_hash_bytes (0, name, strlen (name)));

@@ -638,4 +638,5 @@ td__tape_snapshot_clear (TapeSnapshot *s)
   free (s->pools);
   free (s->site_hash);
   free (s->frames);
+  td__tape_sources_clear (s);
 }

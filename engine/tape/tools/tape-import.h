@@ -62,6 +62,8 @@ typedef struct
   uint64_t n_frames, room_frames, n_stackless; /* places whose stack has no room in them */
   uint64_t *site_hash; /* of each site by its id, the same in every tape */
   uint64_t room_sites; /* sites have lower ids */
+  char **sources;      /* files of the program's own, each once */
+  uint64_t n_sources, room_sources;
   uint32_t opdefs[TAPE_N_ENTRIES];
   bool used[UINT8_MAX + 1]; /* devices of the tape */
 } TapeSnapshot;
@@ -78,6 +80,12 @@ bool td__tape_snapshot_write (TapeSnapshot *s, TdTapeImport *what, char *error, 
 /** How well the file of a frame tells where: 3: Python of the program's own, 2: any Python, 1:
  * anything with a file, 0: nothing. */
 int td__tape_rank_of_file (const char *file);
+
+/** A frame is in this file; false: no memory. */
+bool td__tape_sources_note (TapeSnapshot *s, const char *file);
+/** Store those of them that are there, and not younger than the snapshot, which is open. */
+void td__tape_sources_store (TapeSnapshot *s, int fd);
+void td__tape_sources_clear (TapeSnapshot *s);
 
 /** Tell who looks on that `done` of `all` of a stage is over.  `watch` may be NULL.
  * Errors: false: the import is to end, as cancelled. */

@@ -25,7 +25,9 @@ TD_TAPE_BEGIN_C
  * free has completed.  The place of a block is the innermost frame of a Python file that
  * belongs to no library; its whole stack is one of the iteration's (td-tape-stacks.h), with
  * what PyTorch says of C++, and without the frames by which Tapedeck's own snapshots say link
- * and category; of stacks with more than 4096 frames the innermost are there.  Nothing is said
+ * and category; of stacks with more than 4096 frames the innermost are there.  Files of the
+ * program that stacks name are sources of the tape, where they are there and were not written
+ * after the snapshot.  Nothing is said
  * of what a block was for: its category is "other". */
 #define TD_TAPE_IMPORT_KEY "import"
 /** Also of a raw memory timeline of PyTorch's profiler, which has categories and no places. */

@@ -147,6 +147,43 @@ def old_form():
              'active_size': 5120, 'stream': 0, 'segment_type': 'small', 'blocks': blocks}]
 
 
+LINEAR = ('/usr/lib/python3/dist-packages/torch/nn/functional.py', 2251, 'linear')
+LAYER = ('/src/net/layers.py', 30, 'forward')
+MAIN = ('/src/net/train.py', 40, '<module>')
+
+
+def deep(caller, depth=0):
+    """As the default of _record_memory_history has it: names of C++, then Python, here also recursion."""
+    native = [('??', 0, f'at::native::kernel_{i}(at::Tensor const&, long, bool)') for i in range(22)]
+    return frames(*native, LINEAR, LAYER, *[('/src/net/tree.py', 8, 'descend')] * depth, caller, MAIN)
+
+
+def stacks(step):
+    """Blocks of one line with two callers; the second step has more of one and less of the other. The program
+    said what it was doing, to the allocator and by annotations."""
+    clock = [1_700_000_000_000_000 + step]
+    device = Device(0, 0x7f0000000000, clock)
+    segment = device.segment(20 * MIB)
+    device.recording = True
+    encode, decode = ('/src/net/model.py', 12, 'encode'), ('/src/net/model.py', 20, 'decode')
+    notes = []
+
+    def note(name, stage):
+        notes.append({'name': name, 'stage': stage, 'device': 0, 'time_us': clock[0] + 1})
+
+    note('Optimizer.step#SGD', 'START')
+    first = [device.alloc(segment, 1 << 20, deep(encode)) for _ in range(3)]
+    note('Optimizer.step#SGD', 'END')
+    device.trace[-1]['user_metadata'] = 'epoch 2, batch 7'
+    note('forward', 'START')
+    for _ in range(step * 2):
+        device.alloc(segment, 1 << 19, deep(decode, depth=20))
+    note('forward', 'END')
+    if step == 2:
+        device.free(segment, first[0])
+    return dict(snapshot([device]), external_annotations=notes)
+
+
 def long(n):
     """A training loop: batches of activations that come and go, sizes that vary."""
     device = Device(0, 0x7f0000000000, [0])
@@ -184,5 +221,7 @@ if len(sys.argv) > 2:
 else:
     for protocol in range(2, 6):
         write(f'small-{protocol}.pickle', small(), protocol)
+    for step in (1, 2):
+        write(f'stacks-{step}.pickle', stacks(step), 4)
     write('old.pickle', old_form(), 3)
     write('harmful.pickle', dict(small(), extra=Harmful()), 4)

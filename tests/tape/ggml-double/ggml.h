@@ -37,6 +37,14 @@ enum ggml_op
   GGML_OP_PERMUTE,
   GGML_OP_TRANSPOSE,
   GGML_OP_OPT_STEP_SGD,
+  GGML_OP_ADD,      /* rows plus one row */
+  GGML_OP_MUL_MAT,  /* [k, m], [k, n] -> [m, n] */
+  GGML_OP_OUT_PROD, /* [p, n], [q, n] -> [p, q] */
+  GGML_OP_RELU,
+  GGML_OP_STEP,
+  GGML_OP_REPEAT_BACK, /* rows summed to one row */
+  GGML_OP_CROSS_ENTROPY_LOSS,
+  GGML_OP_CROSS_ENTROPY_LOSS_BACK, /* of logits and labels; of a loss whose gradient is 1 */
   GGML_OP_COUNT
 };
 
