@@ -16,6 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import library as L
+from . import collectives
 from . import hot
 from . import names
 from . import plain
@@ -120,6 +121,8 @@ class Recorder:
         self.slots = {}
         self.node_names = {}
         self.by_hand = False
+        self.instead = {}  # id of an operator -> what runs it in its place
+        self.collectives = collectives.Collectives(self)
         for key, value in (("argv", names.command()), ("cwd", os.getcwd()), ("host", names.host()),
                            ("device", "cpu"), ("version.python", sys.version.split()[0])):
             self.lib.info(self.p, key.encode(), os.fsencode(value))
@@ -139,6 +142,7 @@ class Recorder:
         known = names.Operator(func, lambda name, group, arguments: self.lib.kind(
             self.p, name.encode(), group.encode(), arguments.encode()))
         self.operators[id(func)] = known
+        known.call = self.collectives.call_of(func)
         if self.sums is not None:
             self.sums.saw(known)
         return known
@@ -327,6 +331,9 @@ class Recorder:
 
     def begin(self, start):
         self.words += (L.BEGIN, 5, start, 0, 0)
+        if self.collectives.early:
+            self.words += self.collectives.early
+            self.collectives.early = []
         self.open = True
         self.n_begun += 1
         self.forwarded = bool(self.stack)
@@ -366,6 +373,9 @@ class Recorder:
             elif what in (L.ALLOC, L.RELEASE):
                 if first in gone:
                     continue
+            elif what == L.WAIT:
+                self.collectives.early += collectives.before(row)
+                continue
             elif what not in (L.REPORT, L.FORGET):
                 continue
             self.words += row
@@ -435,6 +445,12 @@ class Recorder:
         finally:
             self.on = on
 
+    def backward_ends(self, error=None):
+        try:
+            self.collectives.backward_ends(error)
+        except Exception as own:
+            self.mistake("collectives of backward", own)
+
     def step_ends(self, optimizer):
         try:
             self.sums_of(optimizer)
@@ -455,6 +471,7 @@ class Recorder:
     def close(self, status=0):
         """The tape ends.  In a forked child there is nothing to end."""
         self.on = False
+        self.collectives.close()
         p, self.p = self.p, None
         if not p or os.getpid() != self.pid:
             return
