@@ -219,6 +219,29 @@ def transformer(folder, n):
     assert len(of_ddp) > 3 and sum(of_ddp.values()) == 4 * 3054184, names
 
 
+def elastic(folder):
+    """What torchrun says of a rank, and a recording that begins when ranks have met."""
+    program = ("import sys, torch, tapedeck\nimport torch.distributed as dist\nfrom os import environ as e\n"
+               "torch.set_num_threads(1)\n"
+               "dist.init_process_group('gloo', init_method='file://' + sys.argv[1] + '/store', rank=int(e['RANK']),\n"
+               "                        world_size=int(e['WORLD_SIZE']))\n"
+               "torch.manual_seed(3)\nnet = torch.nn.Linear(4, 2)\n"
+               "with tapedeck.record(sys.argv[1] + '/rank-%s.tdtape' % e['RANK'], net):\n"
+               "    model = torch.nn.parallel.DistributedDataParallel(net)\n"
+               "    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+               "    for _ in range(3):\n        model(torch.randn(6, 4)).square().mean().backward()\n"
+               "        optimizer.step()\n")
+    tapes = os.path.join(folder, "elastic")
+    os.mkdir(tapes)
+    ranks = [subprocess.Popen([python, "-c", program, tapes], cwd=folder, env=dict(
+        environment, TORCHELASTIC_RUN_ID="none", RANK=str(rank), WORLD_SIZE="2")) for rank in range(2)]
+    assert [rank.wait() for rank in ranks] == [0, 0]
+    said, found = findings(tapes, 0)
+    assert not found and said["started"] == 2 and said["steps"] == 3, said
+    calls = view(tapes, "ladder", 2)["calls"]
+    assert [(c["ranks"][0]["call"], len(c["ranks"])) for c in calls] == [(BUCKET, 2)], calls
+
+
 def alone(folder):
     """A program without ranks has none of it, and no thread that waits."""
     tape = os.path.join(folder, "one.tdtape")
@@ -259,6 +282,7 @@ def main():
         claim("who leaves out a call of 2 is missing", missing, folder, 2)
         claim("and of 4", missing, folder, 4)
         claim("who comes to another call is named with both", different, folder, 4)
+        claim("ranks that torchrun has started are known as those of mpirun", elastic, folder)
         claim("a program without ranks has nothing of it, nor costs it anything", alone, folder)
     claims.end()
 

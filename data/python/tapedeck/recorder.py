@@ -42,10 +42,12 @@ def mode(recorder, gate):
     return made
 
 
-def of_mpirun():
-    """The number of this process among those that mpirun has started, and how many they are."""
+def of_run():
+    """The number of this process among those that mpirun or torchrun has started, and how many they are."""
+    names = ("RANK", "WORLD_SIZE") if "TORCHELASTIC_RUN_ID" in os.environ else (
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
     try:
-        rank, n = (int(os.environ["OMPI_COMM_WORLD_" + what]) for what in ("RANK", "SIZE"))
+        rank, n = (int(os.environ[name]) for name in names)
     except (KeyError, ValueError):
         return 0, 1
     return (rank, n) if 0 <= rank < n else (0, 1)
@@ -68,7 +70,7 @@ class Recorder:
                             version=str(torch.__version__).encode(), overwrite=bool(overwrite),
                             program=os.fsencode(program or sys.argv[0] or "python"),
                             budget_bytes=budget)
-        options.rank, options.n_ranks = of_mpirun()
+        options.rank, options.n_ranks = of_run()
         options.size = L.ctypes.sizeof(options)
         self.sums = sums.Sums(options.n_ranks) if options.n_ranks > 1 else None
         why = L.ctypes.create_string_buffer(300)
