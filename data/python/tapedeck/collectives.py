@@ -45,6 +45,13 @@ METHODS = {
     "reduce_scatter_tensor_coalesced": ("reduce_scatter_tensor", SUM, 1, False),
     "alltoall": ("all_to_all", EXCHANGE, 1, False),
     "alltoall_base": ("all_to_all_single", EXCHANGE, 1, False),
+    # as later versions of PyTorch call them
+    "all_gather_single": ("all_gather_into_tensor", GATHER, 1, False),
+    "all_gather_single_coalesced": ("all_gather_into_tensor", GATHER, 1, False),
+    "gather_single": ("gather", GATHER, 1, True),
+    "reduce_scatter_single": ("reduce_scatter_tensor", SUM, 1, False),
+    "reduce_scatter_single_coalesced": ("reduce_scatter_tensor", SUM, 1, False),
+    "all_to_all_single": ("all_to_all_single", EXCHANGE, 1, False),
     "barrier": ("barrier", MEET, None, False),
     "monitored_barrier": ("monitored_barrier", MEET, None, False),
     "send": ("send", SEND, 0, True),
