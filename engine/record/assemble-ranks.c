@@ -3,18 +3,21 @@
  * SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
-/* The last one that began, if this is its end. */
+#define MOST_BEGUN 1024 /* elements that one which ends is looked for among */
+
+/* The one that began, if this is its end: the last, or one of several on their way behind other
+ * work; a letter has a number when it is known who has sent it. */
 static TdTapeCollective *
 begun (const TdAssembler *a, const TdTapeCollective *c)
 {
-  TdTapeCollective *last = a->rank_waits.n > 0
-                               ? (TdTapeCollective *)a->rank_waits.items + a->rank_waits.n - 1
-                               : NULL;
+  TdTapeCollective *all = a->rank_waits.items;
 
-  return last != NULL && (last->flags & TD_TAPE_COLLECTIVE_WAITS) && last->comm == c->comm
-                 && last->seq == c->seq && last->wait == c->wait
-             ? last
-             : NULL;
+  for (uint32_t i = a->rank_waits.n, n = 0; i-- > 0 && n < MOST_BEGUN; n++)
+    if ((all[i].flags & TD_TAPE_COLLECTIVE_WAITS) && all[i].comm == c->comm
+        && (all[i].seq == c->seq || all[i].seq == 0) && all[i].wait == c->wait
+        && !((all[i].flags ^ c->flags) & TD_TAPE_COLLECTIVE_BEHIND))
+      return &all[i];
+  return NULL;
 }
 
 void
@@ -39,6 +42,8 @@ td__feed_wait (TdAssembler *a, const TdRawHead *head)
       to->start_ns = start;
     }
   to->flags = raw->wait.flags;
+  to->seq = raw->wait.seq;
+  to->peer = raw->wait.peer;
   if (raw->end != 0)
     {
       const uint64_t end = td__assembler_ns (a, raw->end);

@@ -71,15 +71,17 @@ dup_side (const TdRanks *ranks, const TdRung *rung, guint place, gboolean missin
 {
   const TdRungSide *side = &rung->sides[place];
   g_autofree char *site = side->here ? td__ranks_dup_site (ranks, place, side->site) : NULL;
-  char ns[TD_FORMAT_SIZE];
+  char ns[TD_FORMAT_SIZE], bytes[TD_FORMAT_SIZE];
 
   if (!side->here)
     return g_strdup_printf ("rank %u %s", ranks->tapes[place].open.rank,
                             missing ? "never came" : "is not in this call");
-  return g_strdup_printf ("rank %u %s %s%s%s%s%s", ranks->tapes[place].open.rank,
+  return g_strdup_printf ("rank %u %s %s%s%s%s%s%s%s", ranks->tapes[place].open.rank,
                           side->left ? "left" : "waits in", side->call, site ? " at " : "",
                           site ? site : "", side->left ? " after " : "",
-                          side->left ? td_format_ns (ns, side->leave_ns - side->enter_ns) : "");
+                          side->left ? td_format_ns (ns, side->leave_ns - side->enter_ns) : "",
+                          side->bytes ? ", " : "",
+                          side->bytes ? td_format_bytes (bytes, side->bytes) : "");
 }
 
 static void
@@ -194,6 +196,6 @@ td_ranks_ladder_print (TdRanksStep *step, const char *format)
         out, "No calls in iteration %" G_GINT64_FORMAT ": ranks did nothing together in it.\n",
         step->row->number);
   for (guint i = 0; i < rungs->len; i++)
-    td__rung_print (step->ranks, g_ptr_array_index (rungs, i), out);
+    td__rung_print_whole (step->ranks, g_ptr_array_index (rungs, i), out);
   return g_string_free (out, FALSE);
 }

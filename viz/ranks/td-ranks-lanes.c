@@ -1,6 +1,7 @@
 /*
- * A lane for each rank on the first one's clock: what it computed, what it waited in meetings,
- * and what it sent and received.
+ * A lane for each rank on the first one's clock: what it computed, what it waited for others,
+ * and what it sent and received.  In calls without a meeting of their own these two are one
+ * element, which the others' clocks part: it waits until the last has come.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -105,10 +106,58 @@ take_events (Lane *lane, const TdTapeIteration *it, gint64 begin)
     }
 }
 
+static void
+add_piece (Lane *lane, const Piece *piece)
+{
+  lane->sums[piece->kind] += (guint64)(piece->to - piece->from);
+  g_array_append_val (lane->pieces, *piece);
+}
+
+static const TdRung *
+find_rung (const TdRanksStep *step, const TdTapeCollective *w)
+{
+  for (guint i = 0; i < step->rungs->len; i++)
+    {
+      const TdRung *rung = g_ptr_array_index (step->rungs, i);
+
+      if (rung->comm == w->comm && rung->seq == w->seq)
+        return rung;
+    }
+  return NULL;
+}
+
+/* Until the last has come it waits, and then it takes part. */
+static void
+add_parted (Lane *lane, const TdRanksStep *step, guint place, const TdTapeCollective *w,
+            Piece piece)
+{
+  const TdRung *rung = find_rung (step, w);
+  Piece after = piece;
+  gint64 last;
+
+  if (!rung || rung->sides[place].meets || w->wait == TD_TAPE_WAIT_MEET)
+    {
+      add_piece (lane, &piece);
+      return;
+    }
+  piece.kind = LANE_MEETS;
+  if (!piece.is_open && td__rung_find_last (step->ranks, rung, place, &last))
+    piece.to = after.from = CLAMP (last, piece.from, piece.to);
+  else if (!piece.is_open)
+    piece.to = piece.from; /* for nobody */
+  if (piece.is_open || piece.to > piece.from)
+    add_piece (lane, &piece);
+  if (!piece.is_open && after.to > after.from)
+    add_piece (lane, &after);
+}
+
 /* What happened before the iteration is not of it. */
 static void
-take_waits (Lane *lane, const TdRankIteration *it, gint64 offset)
+take_waits (Lane *lane, const TdRanksStep *step, guint place)
 {
+  const TdRankIteration *it = step->row->of[place];
+  gint64 offset = step->ranks->tapes[place].open.offset_ns;
+
   for (guint i = 0; i < it->n_waits; i++)
     {
       const TdTapeCollective *w = &it->waits[i];
@@ -124,10 +173,11 @@ take_waits (Lane *lane, const TdRankIteration *it, gint64 offset)
       if (behind) /* it may have begun in the iteration before */
         {
           piece.kind = LANE_BEHIND;
-          piece.from = CLAMP (piece.from, lane->from, piece.to);
+          piece.from = CLAMP (piece.from, lane->from, MAX (piece.to, lane->from));
+          add_piece (lane, &piece);
         }
-      lane->sums[piece.kind] += (guint64)(piece.to - piece.from);
-      g_array_append_val (lane->pieces, piece);
+      else
+        add_parted (lane, step, place, w, piece);
     }
 }
 
@@ -169,7 +219,7 @@ init_lanes (Lanes *l, TdRanksStep *step)
       whole = td__ranks_load (ranks, i, it->number);
       if (whole)
         take_events (lane, td_iteration_get_tape (whole), lane->from);
-      take_waits (lane, it, ranks->tapes[i].open.offset_ns);
+      take_waits (lane, step, i);
       take_ends (lane);
       l->from = MIN (l->from, lane->from);
       l->to = MAX (l->to, lane->to);
@@ -400,6 +450,7 @@ json_piece (TdJson *j, const Lanes *l, guint place, const Piece *p)
           j, "call", td_tape_reader_string (l->step->ranks->tapes[place].reader, w->call));
       td_json_member_string (j, "site", site);
       td_json_member_int (j, "bytes", (gint64)w->bytes);
+      td_json_member_string (j, "wait", td_tape_wait_name (w->wait));
     }
   td_json_end_object (j);
 }

@@ -68,6 +68,43 @@ td__rung_print (const TdRanks *self, const TdRung *rung, GString *out)
   g_string_append_c (out, '\n');
 }
 
+/* " sum f32 4096 B, came +0 ns, +3.1 ms": on the first tape's clock, after the first. */
+static void
+print_came (const TdRanks *self, const TdRung *rung, GString *out)
+{
+  gint64 first = G_MAXINT64;
+  const TdRungSide *side = NULL;
+  char text[TD_FORMAT_SIZE];
+
+  for (guint i = 0; i < self->n; i++)
+    if (rung->sides[i].here)
+      {
+        side = side ? side : &rung->sides[i];
+        first = MIN (first, (gint64)rung->sides[i].enter_ns + self->tapes[i].open.offset_ns);
+      }
+  if (!side)
+    return;
+  g_string_append_printf (out, "  %s%s%s %s; came", td_tape_wait_name (side->wait),
+                          side->dtype ? " " : "",
+                          side->dtype ? td_tape_dtype_name (side->dtype - 1u) : "",
+                          td_format_bytes (text, side->bytes));
+  for (guint i = 0; i < self->n; i++)
+    if (rung->sides[i].here && self->tapes[i].open.has_offset)
+      g_string_append_printf (
+          out, " %u:+%s", self->tapes[i].open.rank,
+          td_format_ns (text, (guint64)((gint64)rung->sides[i].enter_ns
+                                        + self->tapes[i].open.offset_ns - first)));
+}
+
+void
+td__rung_print_whole (const TdRanks *self, const TdRung *rung, GString *out)
+{
+  td__rung_print (self, rung, out);
+  g_string_truncate (out, out->len - 1);
+  print_came (self, rung, out);
+  g_string_append_c (out, '\n');
+}
+
 static void
 print_ladder (const TdRanks *self, GString *out)
 {
@@ -299,6 +336,7 @@ td__rung_json (const TdRanks *self, const TdRung *rung, TdJson *j)
   td_json_key (j, "comm");
   td_json_id (j, rung->comm);
   td_json_member_int (j, "seq", (gint64)rung->seq);
+  td_json_member_int (j, "size", rung->size);
   td_json_key (j, "ranks");
   td_json_begin_array (j);
   for (guint i = 0; i < self->n; i++)
@@ -319,7 +357,12 @@ td__rung_json (const TdRanks *self, const TdRung *rung, TdJson *j)
           td_json_member_string (j, "call", side->call);
           td_json_member_string (j, "site", site);
           td_json_member_int (j, "iteration", side->iteration);
+          td_json_member_string (j, "wait", td_tape_wait_name (side->wait));
           td_json_member_int (j, "bytes", (gint64)side->bytes);
+          if (side->dtype)
+            td_json_member_string (j, "dtype", td_tape_dtype_name (side->dtype - 1u));
+          if (side->peer >= 0)
+            td_json_member_int (j, "peer", side->peer);
           td_json_member_int (j, "entered_ns",
                               (gint64)side->enter_ns + self->tapes[i].open.offset_ns);
           td_json_key (j, "left_ns");

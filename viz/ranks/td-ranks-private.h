@@ -66,15 +66,19 @@ typedef struct
 typedef struct
 {
   gboolean here, met, left;
+  gboolean meets;  /* it has a meeting of its own, as calls of the engine have */
+  gboolean waited; /* an element is no transfer behind other work */
   gint64 iteration;
   const char *call; /* in `chunk` */
   guint32 site;     /* of the tape */
   gint32 peer, rank;
   guint8 wait; /* the last of them */
   guint8 flags;
+  guint8 dtype; /* TdTapeDtype + 1; 0: not said */
   guint64 bytes;
   guint64 enter_ns, leave_ns;           /* of the whole call, by the tape's clock */
-  guint64 meet_enter_ns, meet_leave_ns; /* of its meeting */
+  guint64 meet_enter_ns, meet_leave_ns; /* of its meeting, or of all where that is none */
+  guint64 wait_ns;                      /* in the meeting; without one, in the call */
 } TdRungSide;
 
 /* A call on all ranks; sides by place of the tape. */
@@ -84,7 +88,8 @@ typedef struct
   GList link; /* in `order` */
   guint32 size;
   guint n_here;
-  gboolean whole; /* of all ranks */
+  gboolean whole;  /* of all ranks */
+  gboolean behind; /* something of it ran behind other work */
   TdRungSide sides[];
 } TdRung;
 
@@ -215,10 +220,16 @@ void td__ranks_align_clocks (TdRanks *self);
 /** List the last calls that all have left, and those that ranks wait in. Owner: the caller; its
  * rungs are borrowed. */
 GPtrArray *td__ranks_list_last (const TdRanks *self);
+/** When everybody was there whom a rank waits for in a call without a meeting, by the first
+ * tape's clock. FALSE: it waits for nobody, or somebody is missing or has an unknown clock. */
+gboolean td__rung_find_last (const TdRanks *self, const TdRung *rung, guint place,
+                             gint64 *last_ns);
 /** Name the call. Owner: borrowed. */
 const char *td__rung_call (const TdRanks *self, const TdRung *rung);
 /** Write a rung as a line of text, or as an object. */
 void td__rung_print (const TdRanks *self, const TdRung *rung, GString *out);
+/** The same with what it brings, and when each came. */
+void td__rung_print_whole (const TdRanks *self, const TdRung *rung, GString *out);
 void td__rung_json (const TdRanks *self, const TdRung *rung, TdJson *json);
 
 /* ---- checks: one file each ---- */

@@ -151,7 +151,8 @@ find_calls (TdRanks *self, const TdRankIteration *it, guint64 *first, guint64 *l
     {
       const TdTapeCollective *w = &it->waits[i];
 
-      if (!(w->flags & TD_TAPE_COLLECTIVE_WHOLE) || w->wait != TD_TAPE_WAIT_MEET)
+      if (!(w->flags & TD_TAPE_COLLECTIVE_WHOLE) || w->wait == TD_TAPE_WAIT_SEND
+          || w->wait == TD_TAPE_WAIT_RECEIVE)
         continue;
       if (self->primary == 0)
         self->primary = w->comm;

@@ -37,34 +37,89 @@ is_letter (const TdTapeCollective *w)
   return w->wait == TD_TAPE_WAIT_SEND || w->wait == TD_TAPE_WAIT_RECEIVE;
 }
 
+/* Each of its ranks needs what all bring. */
+static gboolean
+needs_all (const TdTapeCollective *w)
+{
+  return w->peer < 0
+         && (w->wait == TD_TAPE_WAIT_SUM || w->wait == TD_TAPE_WAIT_GATHER
+             || w->wait == TD_TAPE_WAIT_EXCHANGE);
+}
+
+/* Where a call has a meeting, what runs behind other work is no part of it. */
+static gboolean
+is_apart (const TdRung *rung, guint place, const TdTapeCollective *w)
+{
+  return (w->flags & TD_TAPE_COLLECTIVE_BEHIND) && rung && rung->sides[place].meets;
+}
+
+/* It came when it sent, and went on at once. */
 static void
-take_side (TdRanks *self, guint place, const TdRankIteration *it, const TdTapeCollective *w,
-           TdRungSide *side)
+take_behind (const TdTapeCollective *w, TdRungSide *side)
+{
+  side->flags |= w->flags & (guint8)~TD_TAPE_COLLECTIVE_WAITS;
+  side->bytes += w->bytes;
+  side->enter_ns = MIN (side->enter_ns, w->start_ns);
+  if (side->waited)
+    return;
+  side->left = TRUE;
+  side->leave_ns = w->start_ns + w->duration_ns;
+}
+
+static void
+take_wait (const TdTapeCollective *w, TdRungSide *side)
 {
   guint64 end = w->start_ns + w->duration_ns;
   gboolean waits = (w->flags & TD_TAPE_COLLECTIVE_WAITS) != 0;
 
+  if (w->wait == TD_TAPE_WAIT_MEET)
+    {
+      side->meets = TRUE;
+      side->meet_enter_ns = w->start_ns;
+      side->meet_leave_ns = end;
+      side->wait_ns = w->duration_ns;
+      side->met = !waits;
+    }
+  else if (!side->meets)
+    {
+      side->meet_enter_ns = side->enter_ns;
+      side->meet_leave_ns = end;
+      side->wait_ns += w->duration_ns;
+      side->met = !waits && needs_all (w);
+    }
+  side->waited = TRUE;
+  side->flags |= w->flags;
+  side->bytes += w->bytes;
+  side->left = !waits;
+  side->leave_ns = waits ? w->start_ns : end;
+}
+
+static void
+take_side (TdRanks *self, guint place, const TdRankIteration *it, const TdTapeCollective *w,
+           TdRung *rung)
+{
+  TdRungSide *side = &rung->sides[place];
+
   if (!side->here)
     {
       side->here = TRUE;
+      rung->n_here++;
       side->iteration = it->number;
       side->enter_ns = w->start_ns;
       side->call = td__ranks_text (self, place, w->call);
       side->site = w->site;
       side->rank = (gint32)w->rank;
-    }
-  if (w->wait == TD_TAPE_WAIT_MEET)
-    {
-      side->meet_enter_ns = w->start_ns;
-      side->meet_leave_ns = end;
-      side->met = !waits;
+      side->dtype = w->dtype;
     }
   side->peer = w->peer;
   side->wait = w->wait;
-  side->flags |= w->flags;
-  side->bytes += w->bytes;
-  side->left = !waits;
-  side->leave_ns = waits ? w->start_ns : end;
+  if (w->flags & TD_TAPE_COLLECTIVE_BEHIND)
+    {
+      rung->behind = TRUE;
+      take_behind (w, side);
+    }
+  else
+    take_wait (w, side);
 }
 
 static TdRung *
@@ -137,6 +192,14 @@ bound_clock (TdRankTape *tape, const TdRungSide *first, const TdRungSide *own)
       = MIN (tape->most_offset, (gint64)(first->meet_leave_ns - own->meet_enter_ns));
 }
 
+/* Without a meeting of its own each of the calls brings arrays, too, where there are any. */
+static gboolean
+is_meeting (const TdRungSide *side)
+{
+  return side->met && (side->meets || side->bytes > 0)
+         && !(side->flags & TD_TAPE_COLLECTIVE_FAILED);
+}
+
 /* Where a meeting failed, somebody may have left it early. */
 static void
 take_meeting (TdRanks *self, const TdRung *rung)
@@ -145,29 +208,100 @@ take_meeting (TdRanks *self, const TdRung *rung)
   gint last = -1;
 
   for (guint i = 0; i < self->n; i++)
-    if (rung->sides[i].here
-        && (!rung->sides[i].met || (rung->sides[i].flags & TD_TAPE_COLLECTIVE_FAILED)))
-      return;
-  for (guint i = 0; i < self->n; i++)
     {
       const TdRungSide *side = &rung->sides[i];
-      guint64 ns = side->meet_leave_ns - side->meet_enter_ns;
 
       if (!side->here)
         continue;
-      self->tapes[i].open.waited_ns += ns;
-      waited += ns;
-      if (ns < least)
+      if (!is_meeting (side))
+        return;
+      waited += side->wait_ns;
+      if (side->wait_ns < least)
         {
-          least = ns;
+          least = side->wait_ns;
           last = (gint)i;
         }
       if (i > 0 && rung->sides[0].here)
         bound_clock (&self->tapes[i], &rung->sides[0], side);
     }
-  /* Who came last waited least, as long as a meeting takes by itself; the others that, too. */
+  /* Who came last waited least, as long as it takes by itself; the others that, too. */
+  for (guint i = 0; i < self->n; i++)
+    if (rung->sides[i].here)
+      self->tapes[i].open.waited_ns
+          += rung->sides[i].wait_ns - (rung->sides[i].meets ? 0 : least);
   if (last >= 0 && rung->n_here > 1)
     self->tapes[last].open.kept_ns += waited - least * rung->n_here;
+}
+
+static const TdRungSide *
+find_root (const TdRanks *self, const TdRung *rung, guint *place)
+{
+  for (guint i = 0; i < self->n; i++)
+    if (rung->sides[i].here && rung->sides[i].rank == rung->sides[i].peer)
+      {
+        *place = i;
+        return &rung->sides[i];
+      }
+  return NULL;
+}
+
+/* By how much the tape's time 0 lies behind the first's, on one machine. FALSE: it is another.
+ */
+static gboolean
+is_near (const TdRankTape *first, const TdRankTape *tape, gint64 *offset)
+{
+  *offset = (gint64)(td_tape_reader_header (tape->reader)->mono_ns
+                     - td_tape_reader_header (first->reader)->mono_ns);
+  return *tape->open.host && g_str_equal (tape->open.host, first->open.host);
+}
+
+/* What one rank gives to all is waited for until that one comes: as far as one clock tells. */
+static void
+take_from_root (TdRanks *self, const TdRung *rung)
+{
+  const TdRungSide *root;
+  guint place = 0;
+
+  if (!(root = find_root (self, rung, &place)) || root->meets
+      || root->wait != TD_TAPE_WAIT_BCAST)
+    return;
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRungSide *side = &rung->sides[i];
+      gint64 offset, late;
+
+      if (i == place || !side->here || !side->left
+          || !is_near (&self->tapes[i], &self->tapes[place], &offset))
+        continue;
+      late = (gint64)root->enter_ns + offset - (gint64)side->enter_ns;
+      late = CLAMP (late, 0, (gint64)side->wait_ns);
+      self->tapes[i].open.waited_ns += (guint64)late;
+      self->tapes[place].open.kept_ns += (guint64)late;
+    }
+}
+
+gboolean
+td__rung_find_last (const TdRanks *self, const TdRung *rung, guint place, gint64 *last_ns)
+{
+  const TdRungSide *own = &rung->sides[place];
+  gboolean from_root = own->wait == TD_TAPE_WAIT_BCAST;
+
+  *last_ns = G_MININT64;
+  if (own->peer >= 0 && (own->rank == own->peer) == from_root)
+    return FALSE; /* a root that gives, or one who gives to a root */
+  if (!from_root && rung->n_here < MIN (rung->size, self->n))
+    return FALSE;
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRungSide *side = &rung->sides[i];
+
+      if (!side->here || (from_root && side->rank != own->peer))
+        continue;
+      if (!self->tapes[i].open.has_offset)
+        return FALSE;
+      *last_ns = MAX (*last_ns, (gint64)side->enter_ns + self->tapes[i].open.offset_ns);
+    }
+  return *last_ns != G_MININT64;
 }
 
 /* One machine has one such clock, which its tapes' beginnings were read from; times between are
@@ -344,14 +478,30 @@ td__ranks_check_calls (TdRanks *self, const TdRung *rung)
 
 /* ---- taking them in ---- */
 
+/* In the order of calls, though one that ran behind others is done after them. */
+static void
+push_done (TdRanks *self, TdRung *rung)
+{
+  GList *at = self->done->tail;
+
+  while (at && ((const TdRung *)at->data)->comm == rung->comm
+         && ((const TdRung *)at->data)->seq > rung->seq)
+    at = at->prev;
+  if (at)
+    g_queue_insert_after (self->done, at, rung);
+  else
+    g_queue_push_head (self->done, rung);
+}
+
 static void
 finish (TdRanks *self, TdRung *rung)
 {
   take_meeting (self, rung);
+  take_from_root (self, rung);
   self->n_calls++;
   g_hash_table_steal (self->rungs, rung);
   g_queue_unlink (&self->order, &rung->link);
-  g_queue_push_tail (self->done, rung);
+  push_done (self, rung);
   if (g_queue_get_length (self->done) > MOST_DONE)
     g_free (g_queue_pop_head (self->done));
 }
@@ -373,14 +523,53 @@ find_rung (TdRanks *self, const TdTapeCollective *w)
   return rung;
 }
 
-/* A call ends where the next one begins. */
+/* A call ends where the next one begins, unless some of it runs behind that. */
 static void
 end_call (TdRanks *self, TdRung *rung)
 {
-  if (!rung || !all_left (self, rung))
+  if (!rung || rung->behind || !all_left (self, rung))
     return;
   td__ranks_check_calls (self, rung);
   finish (self, rung);
+}
+
+/* Those end with the iteration in which they are taken. */
+static void
+end_behind (TdRanks *self, const TdRankIteration *it)
+{
+  for (guint i = 0; i < it->n_waits; i++)
+    {
+      TdRung wanted = { .comm = it->waits[i].comm, .seq = it->waits[i].seq };
+      TdRung *rung = it->waits[i].flags & TD_TAPE_COLLECTIVE_BEHIND
+                         ? g_hash_table_lookup (self->rungs, &wanted)
+                         : NULL;
+
+      if (!rung || !rung->behind || !all_left (self, rung))
+        continue;
+      td__ranks_check_calls (self, rung);
+      finish (self, rung);
+    }
+}
+
+static gboolean
+is_of (const TdRung *rung, const TdTapeCollective *w)
+{
+  return rung->comm == w->comm && rung->seq == w->seq;
+}
+
+static void
+take_last (TdRankTape *tape, const TdRankIteration *it, const TdTapeCollective *w)
+{
+  if (!tape->has_last)
+    tape->first_wait_ns = w->start_ns;
+  tape->last_wait_ns = w->start_ns + w->duration_ns;
+  tape->last = *w;
+  tape->has_last = TRUE;
+  tape->is_stuck = (w->flags & TD_TAPE_COLLECTIVE_WAITS) != 0;
+  if (!tape->is_stuck)
+    return;
+  tape->stuck = *w;
+  tape->stuck_iteration = it->number;
 }
 
 void
@@ -396,31 +585,22 @@ td__ranks_take_waits (TdRanks *self, guint place, const TdRankIteration *it)
       if (w->wait >= TD_TAPE_N_WAITS)
         continue;
       self->n_waits[w->wait]++;
-      if (w->flags & TD_TAPE_COLLECTIVE_BEHIND) /* nobody waited */
-        continue;
-      if (!tape->has_last)
-        tape->first_wait_ns = w->start_ns;
-      tape->last_wait_ns = w->start_ns + w->duration_ns;
-      tape->last = *w;
-      tape->has_last = TRUE;
-      tape->is_stuck = (w->flags & TD_TAPE_COLLECTIVE_WAITS) != 0;
-      if (tape->is_stuck)
-        {
-          tape->stuck = *w;
-          tape->stuck_iteration = it->number;
-        }
+      if (!(w->flags & TD_TAPE_COLLECTIVE_BEHIND)) /* there nobody waited */
+        take_last (tape, it, w);
       if (is_letter (w))
         continue;
+      if (is_apart (rung && is_of (rung, w) ? rung : NULL, place, w))
+        continue;
       take_member (self, place, w);
-      if (!rung || rung->comm != w->comm || rung->seq != w->seq)
+      if (!rung || !is_of (rung, w))
         {
           end_call (self, rung);
           rung = find_rung (self, w);
-          rung->n_here += !rung->sides[place].here;
         }
-      take_side (self, place, it, w, &rung->sides[place]);
+      take_side (self, place, it, w, rung);
     }
   end_call (self, rung);
+  end_behind (self, it);
   tape->last_number = it->number;
 }
 
@@ -436,18 +616,18 @@ td__ranks_rungs_of (TdRanks *self, const TdRankRow *row)
         const TdTapeCollective *w = &row->of[i]->waits[k];
         TdRung wanted = { .comm = w->comm, .seq = w->seq }, *rung;
 
-        if (is_letter (w) || w->wait >= TD_TAPE_N_WAITS
-            || (w->flags & TD_TAPE_COLLECTIVE_BEHIND))
+        if (is_letter (w) || w->wait >= TD_TAPE_N_WAITS)
           continue;
         rung = g_hash_table_lookup (by_call, &wanted);
+        if (is_apart (rung, i, w))
+          continue;
         if (!rung)
           {
             rung = rung_new (self, w);
             g_ptr_array_add (rungs, rung);
             g_hash_table_add (by_call, rung);
           }
-        rung->n_here += !rung->sides[i].here;
-        take_side (self, i, row->of[i], w, &rung->sides[i]);
+        take_side (self, i, row->of[i], w, rung);
       }
   return rungs;
 }

@@ -286,7 +286,9 @@ static gboolean
 is_broken_off (const TdRankIteration *it)
 {
   for (guint i = 0; i < it->n_waits; i++)
-    if (it->waits[i].flags & (TD_TAPE_COLLECTIVE_FAILED | TD_TAPE_COLLECTIVE_WAITS))
+    if ((it->waits[i].flags & TD_TAPE_COLLECTIVE_FAILED)
+        || (it->waits[i].flags & (TD_TAPE_COLLECTIVE_WAITS | TD_TAPE_COLLECTIVE_BEHIND))
+               == TD_TAPE_COLLECTIVE_WAITS)
       return TRUE;
   return it->is_live;
 }

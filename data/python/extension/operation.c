@@ -68,6 +68,10 @@ read_operator (Known *k, PyObject *func)
   k->clears = is_so (k->operator, names.clears);
   if (PyErr_Occurred () || !number_at (k->operator, names.number, &k->number))
     return false;
+  k->call = PyObject_GetAttr (k->operator, names.call);
+  if (k->call != Py_None)
+    return k->call != NULL;
+  Py_CLEAR (k->call);
   /* An overload's own call only hands on what it was given. */
   if ((PyObject *)Py_TYPE (func) == facts.OpOverload)
     k->call = PyObject_GetAttr (func, names._op);

@@ -12,13 +12,13 @@
 #include <stdint.h>
 
 /** What the Python files ask of this module: EXTENSION of library.py. */
-#define EXTENSION_VERSION 1
+#define EXTENSION_VERSION 2
 
 /** Attributes and methods that are asked for: X (how it is written). */
 // clang-format off
 #define NAMES(X) \
   X (__self__) X (__torch_dispatch__) X (_cdata) X (_op) X (_weak_ref) X (after) \
-  X (attributes) X (before) X (begin) X (clears) X (codes) X (contiguous) X (cpu) \
+  X (attributes) X (before) X (begin) X (call) X (clears) X (codes) X (contiguous) X (cpu) \
   X (data_ptr) X (device) X (dtype) X (_sequence_nr) X (name) X (f_back) X (f_code) \
   X (f_lasti) X (failed) X (filled) X (give_up) X (gradients_of) X (index) X (is_cpu) \
   X (is_meta) X (kept) X (keep_as_left) X (layout) X (mistake) X (nbytes) X (new) \

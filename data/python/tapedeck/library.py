@@ -7,7 +7,7 @@ import glob
 import os
 
 # Of td-producer.h.
-BEGIN, END, ALLOC, RELEASE, VARIABLE, FORGET, OPERATION, GRADIENT, MEASURED, REPORT, NOTICE, SUM = range(1, 13)
+BEGIN, END, ALLOC, RELEASE, VARIABLE, FORGET, OPERATION, GRADIENT, MEASURED, REPORT, NOTICE, SUM, WAIT = range(1, 14)
 SUM_PARAMETER, SUM_PERSISTENT, SUM_STATE, SUM_GRADIENT, SUM_MEAN, SUM_NUMBER = range(6)
 FORWARD, BACKWARD, ACCUMULATE, UPDATE = range(4)
 (OTHER, PARAMETER, GRADIENTS, ACTIVATION, OPTIMIZER, INPUT, BUFFER) = range(7)
@@ -40,12 +40,17 @@ CALLS = {
     "words": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]),
     "live": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p]),
     "gate": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p]),
+    "show": (ctypes.c_int, [ctypes.c_void_p]),
     "measure_ahead": (ctypes.c_int64, [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p,
                                        ctypes.c_uint64]),
 }
 
 
-EXTENSION = 1  # what the recorder asks of an extension module: of private.h
+# These wait, or call back; all others keep the interpreter's lock, so that never two of them run at once.
+UNLOCKED = {"new", "free", "end", "live", "gate"}
+
+
+EXTENSION = 2  # what the recorder asks of an extension module: of private.h
 
 
 class Unusable(Exception):
@@ -78,12 +83,16 @@ def load():
         try:
             if os.path.exists(beside):
                 ctypes.CDLL(beside, mode=ctypes.RTLD_GLOBAL)
-            library = ctypes.CDLL(path)
+            library, locked = ctypes.CDLL(path), ctypes.PyDLL(path)
+            missing = next((name for name in CALLS if not hasattr(library, "td_producer_" + name)), None)
         except OSError as error:
             why = str(error)
             continue
+        if missing is not None:
+            why = "%s is older than this package: it has no td_producer_%s" % (path, missing)
+            continue
         for name, (result, arguments) in CALLS.items():
-            function = getattr(library, "td_producer_" + name)
+            function = getattr(library if name in UNLOCKED else locked, "td_producer_" + name)
             function.restype, function.argtypes = result, arguments
             setattr(library, name, function)
         library.folder = os.path.dirname(path)

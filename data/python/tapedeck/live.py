@@ -75,6 +75,7 @@ class Gate:
         except Exception as error:
             self.recorder.mistake("the gate", error)
             return 0
+        self.recorder.collectives.waiting = 0  # it is paused: the library shows where
         self.wait(BEFORE)
         return self.word.value & LOOK_AFTER
 

@@ -17,7 +17,7 @@ class Operator:
     """What is known of an operator: its number, and which of its arguments it writes to."""
 
     __slots__ = ("number", "name", "plain", "arguments", "writes", "kept", "filled", "clears",
-                 "texts", "function", "written")
+                 "texts", "function", "written", "call")
 
     def __init__(self, function, number_of):
         schema = function._schema
@@ -33,6 +33,7 @@ class Operator:
         self.filled = not self.plain.startswith(("empty", "newempty", "resize"))
         self.clears = "zero" in self.plain or self.plain.startswith("fill")
         self.texts = {}
+        self.call = None  # what runs it in its place
         self.number = number_of(self.name, str(function).split(".")[0], ", ".join(
             name for name, argument in zip(self.arguments, schema.arguments)
             if not str(argument.type).startswith(("Tensor", "Optional[Tensor]", "List[Tensor]"))))

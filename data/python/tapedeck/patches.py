@@ -42,6 +42,10 @@ class Patches:
         self.optimizers()
         self.exits()
         self.subclasses()
+        try:
+            self.recorder.collectives.install(self.put)
+        except Exception as error:  # of a PyTorch that is not as those before it
+            self.recorder.say("collectives are not recorded: %s: %s" % (type(error).__name__, error))
 
     def remove(self):
         while self.undo:
@@ -93,9 +97,14 @@ class Patches:
             recorder.phase, recorder.phase_codes = L.BACKWARD, codes
             recorder.phase_place = recorder.places.here(sys._getframe(1))
             try:
-                return run(*args, **kwargs)
+                result = run(*args, **kwargs)
+            except BaseException as error:
+                recorder.backward_ends(error)
+                raise
             finally:
                 recorder.phase, recorder.phase_place, recorder.phase_codes = before
+            recorder.backward_ends()
+            return result
 
         self.put(owner, name, recorded)
 

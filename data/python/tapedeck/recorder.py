@@ -16,6 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import library as L
+from . import collectives
 from . import hot
 from . import names
 from . import plain
@@ -41,10 +42,12 @@ def mode(recorder, gate):
     return made
 
 
-def of_mpirun():
-    """The number of this process among those that mpirun has started, and how many they are."""
+def of_run():
+    """The number of this process among those that mpirun or torchrun has started, and how many they are."""
+    names = ("RANK", "WORLD_SIZE") if "TORCHELASTIC_RUN_ID" in os.environ else (
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
     try:
-        rank, n = (int(os.environ["OMPI_COMM_WORLD_" + what]) for what in ("RANK", "SIZE"))
+        rank, n = (int(os.environ[name]) for name in names)
     except (KeyError, ValueError):
         return 0, 1
     return (rank, n) if 0 <= rank < n else (0, 1)
@@ -67,7 +70,7 @@ class Recorder:
                             version=str(torch.__version__).encode(), overwrite=bool(overwrite),
                             program=os.fsencode(program or sys.argv[0] or "python"),
                             budget_bytes=budget)
-        options.rank, options.n_ranks = of_mpirun()
+        options.rank, options.n_ranks = of_run()
         options.size = L.ctypes.sizeof(options)
         self.sums = sums.Sums(options.n_ranks) if options.n_ranks > 1 else None
         why = L.ctypes.create_string_buffer(300)
@@ -120,6 +123,8 @@ class Recorder:
         self.slots = {}
         self.node_names = {}
         self.by_hand = False
+        self.instead = {}  # id of an operator -> what runs it in its place
+        self.collectives = collectives.Collectives(self)
         for key, value in (("argv", names.command()), ("cwd", os.getcwd()), ("host", names.host()),
                            ("device", "cpu"), ("version.python", sys.version.split()[0])):
             self.lib.info(self.p, key.encode(), os.fsencode(value))
@@ -139,6 +144,7 @@ class Recorder:
         known = names.Operator(func, lambda name, group, arguments: self.lib.kind(
             self.p, name.encode(), group.encode(), arguments.encode()))
         self.operators[id(func)] = known
+        known.call = self.collectives.call_of(func)
         if self.sums is not None:
             self.sums.saw(known)
         return known
@@ -327,6 +333,9 @@ class Recorder:
 
     def begin(self, start):
         self.words += (L.BEGIN, 5, start, 0, 0)
+        if self.collectives.early:
+            self.words += self.collectives.early
+            self.collectives.early = []
         self.open = True
         self.n_begun += 1
         self.forwarded = bool(self.stack)
@@ -366,6 +375,9 @@ class Recorder:
             elif what in (L.ALLOC, L.RELEASE):
                 if first in gone:
                     continue
+            elif what == L.WAIT:
+                self.collectives.early += collectives.before(row)
+                continue
             elif what not in (L.REPORT, L.FORGET):
                 continue
             self.words += row
@@ -435,6 +447,12 @@ class Recorder:
         finally:
             self.on = on
 
+    def backward_ends(self, error=None):
+        try:
+            self.collectives.backward_ends(error)
+        except Exception as own:
+            self.mistake("collectives of backward", own)
+
     def step_ends(self, optimizer):
         try:
             self.sums_of(optimizer)
@@ -455,6 +473,7 @@ class Recorder:
     def close(self, status=0):
         """The tape ends.  In a forked child there is nothing to end."""
         self.on = False
+        self.collectives.close()
         p, self.p = self.p, None
         if not p or os.getpid() != self.pid:
             return

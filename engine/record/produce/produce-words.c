@@ -327,31 +327,46 @@ take_notice (TdProducer *p, const int64_t *w, uint64_t n)
   return td__producer_notice (p, narrow (w[0]));
 }
 
-/* Ranks that hash in one way are compared, whichever that is. */
+static TdProducerStatus
+take_wait (TdProducer *p, const int64_t *w, uint64_t n)
+{
+  const TdProducerWait wait = { .size = sizeof wait,
+                                .wait = narrow (w[0]),
+                                .comm = (uint64_t)w[1],
+                                .seq = (uint64_t)w[2],
+                                .bytes = (uint64_t)w[3],
+                                .start_ns = (uint64_t)w[4],
+                                .end_ns = (uint64_t)w[5],
+                                .call = narrow (w[6]),
+                                .place = narrow (w[7]),
+                                .rank = narrow (w[8]),
+                                .n_ranks = narrow (w[9]),
+                                .peer = w[10] == -1 ? -1 : (int32_t)narrow (w[10]),
+                                .flags = narrow (w[11]),
+                                .dtype = narrow (w[12]) };
+
+  (void)n;
+  if (w[10] < -1 || w[10] > INT32_MAX)
+    return refuse_words (p, "wait: there is no such peer");
+  return td_producer_wait (p, &wait);
+}
+
 static TdProducerStatus
 take_sum (TdProducer *p, const int64_t *w, uint64_t n)
 {
-  const uint32_t path = narrow (w[1]);
-  TdRawRankSum *raw;
+  TdTapeRankSum sum = { .path = narrow (w[1]), .n_averaged = narrow (w[3]) };
 
   (void)n;
-  if (!p->in_iteration || w[0] < 0 || w[0] >= TD_TAPE_N_SUMS || w[2] < 0 || w[2] > UINT8_MAX
-      || path == 0 || path > p->n_texts)
-    return refuse_words (p, "sum: outside an iteration, or of no kind or no path");
-  raw = td__producer_record (p, TD_RAW_RANK_SUM, 0, sizeof *raw);
-  if (raw == NULL)
-    return TD_PRODUCER_MEMORY;
-  raw->sum.kind = (uint8_t)w[0];
-  raw->sum.path = path;
-  raw->sum.flags = (uint8_t)w[2];
-  raw->sum.n_averaged = narrow (w[3]);
-  memcpy (raw->sum.sum, &w[4], sizeof raw->sum.sum);
-  memcpy (&raw->sum.sample, &w[6], sizeof raw->sum.sample);
-  raw->sum.at = (uint64_t)w[7];
-  raw->sum.size = (uint64_t)w[8];
-  raw->sum.n_not_finite = (uint64_t)w[9];
-  td__producer_feed (p, raw);
-  return TD_PRODUCER_OK;
+  if (w[0] < 0 || w[0] >= TD_TAPE_N_SUMS || w[2] < 0 || w[2] > UINT8_MAX)
+    return refuse_words (p, "sum: of no kind");
+  sum.kind = (uint8_t)w[0];
+  sum.flags = (uint8_t)w[2];
+  memcpy (sum.sum, &w[4], sizeof sum.sum);
+  memcpy (&sum.sample, &w[6], sizeof sum.sample);
+  sum.at = (uint64_t)w[7];
+  sum.size = (uint64_t)w[8];
+  sum.n_not_finite = (uint64_t)w[9];
+  return td__producer_sum (p, &sum);
 }
 
 /* How many words a record has: so many, or at least so many. */
@@ -373,6 +388,7 @@ static const struct
   [TD_PRODUCER_WORD_REPORT] = { take_report, 2, false },
   [TD_PRODUCER_WORD_NOTICE] = { take_notice, 1, false },
   [TD_PRODUCER_WORD_SUM] = { take_sum, 10, false },
+  [TD_PRODUCER_WORD_WAIT] = { take_wait, 13, false },
 };
 
 static TdProducerStatus

@@ -138,6 +138,8 @@ TdProducerStatus td__producer_operation (TdProducer *p, const TdProducerOperatio
 /** A number of a curve whose key is a text's number. */
 TdProducerStatus td__producer_report (TdProducer *p, uint32_t key, double value);
 TdProducerStatus td__producer_notice (TdProducer *p, uint32_t text);
+/** What ranks are compared by: one array, or number. */
+TdProducerStatus td__producer_sum (TdProducer *p, const TdTapeRankSum *sum);
 /** Return the number of the first `n` bytes of a text. */
 uint32_t td__producer_text_n (TdProducer *p, const char *text, size_t n);
 

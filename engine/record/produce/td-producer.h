@@ -171,6 +171,31 @@ TD_API TdProducerStatus td_producer_statistics (TdProducer *p, uint64_t variable
 TD_API TdProducerStatus td_producer_measure (TdProducer *p, uint64_t variable, const void *data,
                                              uint64_t n);
 
+/** A rank waits for others, in a collective or a letter; once when it begins, with an end_ns of
+ * 0, and once more with its end; or once.  What it says is TdTapeCollective's. */
+typedef struct
+{
+  uint32_t size; /* sizeof (TdProducerWait) */
+  uint32_t wait; /* TdTapeWait */
+  uint64_t comm; /* the same number on all ranks of the communicator, not 0 */
+  uint64_t seq;  /* of the call, from 1 on; of a letter whose sender is not known: 0 */
+  uint64_t bytes;
+  uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; start 0: now */
+  uint32_t call;             /* text: "dist.all_reduce" */
+  uint32_t place;
+  uint32_t rank, n_ranks; /* of the communicator */
+  int32_t peer;           /* root, or whom it is sent to or received from; -1: none */
+  uint32_t flags;         /* TD_TAPE_COLLECTIVE_BEFORE, _FAILED, _WHOLE, _BEHIND */
+  uint32_t dtype;         /* TdTapeDtype; TD_TAPE_N_DTYPES: none, or one without a name */
+  uint32_t reserved;
+} TdProducerWait;
+
+TD_API TdProducerStatus td_producer_wait (TdProducer *p, const TdProducerWait *wait);
+
+/** Write what the open iteration has up to now, so that it is on the tape if the program is
+ * killed: for one that may wait for long.  It costs what the iteration is long. */
+TD_API TdProducerStatus td_producer_show (TdProducer *p);
+
 /** A number of a curve, as of now. */
 TD_API TdProducerStatus td_producer_report (TdProducer *p, const char *key, double value);
 
@@ -207,6 +232,9 @@ typedef enum
    * path (a text), flags, n_averaged, both words of the sum, the bits of sample, at, size,
    * n_not_finite */
   TD_PRODUCER_WORD_SUM,
+  /** wait, comm, seq, bytes, start_ns, end_ns, call, place, rank, n_ranks, peer, flags, dtype
+   */
+  TD_PRODUCER_WORD_WAIT,
   TD_PRODUCER_N_WORDS
 } TdProducerWord;
 

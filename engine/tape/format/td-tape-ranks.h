@@ -19,7 +19,14 @@
  * One with the flag BEHIND is no wait: these bytes were on their way while the program did
  * something else, from their start, which may lie before the iteration, to when it saw that
  * they had come.  It is written at the update that takes them; what was waited for there is an
- * element of its own, of no bytes.
+ * element of its own, of no bytes.  With WAITS, too, nobody saw that they had come.
+ *
+ * A program that no engine of ours runs may have no meetings of their own: its call of a
+ * collective is one element, from when it came to it to when it went on, which is waiting for
+ * others and bringing arrays in one; or one BEHIND and another for the wait.  Where each rank
+ * needs the arrays of all (SUM, GATHER, EXCHANGE without a root) nobody leaves it before all
+ * have come, either.  `dtype` is what the arrays are of, and `call` as the program calls it.
+ *
  * `event` is the event that was next, or that of the operation itself.  Times count from the
  * tape's time 0, so that the clocks of two tapes can be held against each other: nobody leaves
  * a meeting before all have come.  What happened while no iteration was recorded belongs to the
@@ -73,7 +80,8 @@ typedef struct
   int32_t peer;        /* root, or who it is sent to or received from; -1: none */
   uint8_t wait;        /* TdTapeWait */
   uint8_t flags;       /* TD_TAPE_COLLECTIVE_... */
-  uint8_t reserved[6];
+  uint8_t dtype;       /* TdTapeDtype + 1; 0: not said */
+  uint8_t reserved[5];
 } TdTapeCollective;
 static_assert (sizeof (TdTapeCollective) == 72, "TdTapeCollective changed size");
 

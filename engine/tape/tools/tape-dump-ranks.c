@@ -34,6 +34,8 @@ put_collective_json (TapeDump *d, uint64_t iteration, const TdTapeCollective *c)
   if (c->peer >= 0)
     td__json_member_int (json, "peer", c->peer);
   td__json_member_uint (json, "bytes", c->bytes);
+  if (c->dtype != 0)
+    td__json_member_string (json, "dtype", td_tape_dtype_name (c->dtype - 1u));
   td__json_member_uint (json, "start_ns", c->start_ns);
   if (!(c->flags & TD_TAPE_COLLECTIVE_WAITS))
     td__json_member_uint (json, "ns", c->duration_ns);
@@ -56,6 +58,8 @@ put_collective_text (const TapeDump *d, const TdTapeCollective *c)
            c->comm, c->seq, c->rank, c->size);
   if (c->peer >= 0)
     fprintf (d->out, " with %d", c->peer);
+  if (c->dtype != 0)
+    fprintf (d->out, " %s", td_tape_dtype_name (c->dtype - 1u));
   fprintf (d->out, ": %" PRIu64 " %s at %" PRIu64 " ns", c->bytes,
            td_plural (c->bytes, "byte", "bytes"), c->start_ns);
   if (c->flags & TD_TAPE_COLLECTIVE_WAITS)

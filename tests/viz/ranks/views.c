@@ -113,8 +113,9 @@ ladder__has_a_dashed_rung_for_the_rank_that_is_missing (void **state)
   assert_contains (picture, "rank 2 never came");
   assert_contains (picture, "rank 0 waits in td_opt_update at model.c:30");
   assert_contains (picture, "dashed");
-  assert_string_equal (of_step,
-                       "       3 td_opt_update            0:left 1:left 2:left 3:left\n");
+  assert_string_equal (
+      of_step, "       3 td_opt_update            0:left 1:left 2:left 3:left  sum 128 B; "
+               "came 0:+0 ns 1:+1.00 µs 2:+2.00 µs 3:+3.00 µs\n");
   assert_not_contains (well_picture, "dashed");
 }
 
@@ -165,6 +166,74 @@ lanes__of_a_rank_that_is_not_there_say_so (void **state)
   assert_contains (picture, "and never left");
 }
 
+/* A call without a meeting: sent, and waited for 2 us later. */
+static void
+send_and_wait (PlantedStep *step)
+{
+  TdTapeCollective *sent = &step->waits[0], *wait = &step->waits[1];
+
+  sent->wait = TD_TAPE_WAIT_SUM;
+  sent->bytes = 128;
+  sent->dtype = TD_TAPE_F32 + 1;
+  *wait = *sent;
+  sent->flags |= TD_TAPE_COLLECTIVE_BEHIND;
+  wait->bytes = 0;
+  wait->start_ns += 2000;
+  wait->duration_ns -= 2000;
+}
+
+static void
+lanes__part_what_is_waited_from_what_is_brought (void **state)
+{
+  PlantedRun run
+      = { .plant = send_and_wait, .late_ns = { 0, 200000 }, .n_ranks = 2, .n_steps = 6 };
+  g_autoptr (TdRanks) ranks = planted_look (&run);
+  g_autoptr (TdRanksStep) step = step_of (ranks, 4);
+  g_autofree char *text = td_ranks_lanes_print (step, "text"),
+                  *ladder = td_ranks_ladder_print (step, "text");
+
+  /* Rank 0 sends at 54 ms, rank 1 201 us later; all has come 4 us and 4.3 us after that. */
+  assert_contains (text, "waits for others 199 µs, transfers 4.00 µs, transfers behind other "
+                         "work 205 µs");
+  assert_contains (text, "waits for others 0 ns, transfers 2.30 µs, transfers behind other "
+                         "work 4.30 µs");
+  assert_contains (ladder, "0:left 1:left  sum float32 128 B; came 0:+0 ns 1:+201 µs");
+  /* What it takes by itself, 2.3 us, is no waiting. */
+  assert_int_equal (td_ranks_get (ranks, 0)->waited_ns, 6 * (203000 - 2300));
+  assert_int_equal (td_ranks_get (ranks, 1)->waited_ns, 0);
+  assert_int_equal (td_ranks_get (ranks, 1)->kept_ns, 6 * (203000 - 2300));
+  assert_int_equal (td_ranks_count_faults (ranks), 0);
+}
+
+/* Rank 1 gives to all. */
+static void
+give_from_rank_1 (PlantedStep *step)
+{
+  step->n_waits = 1;
+  step->waits[0].wait = TD_TAPE_WAIT_BCAST;
+  step->waits[0].bytes = 128;
+  step->waits[0].peer = 1;
+}
+
+static void
+lanes__wait_for_the_root_that_gives (void **state)
+{
+  PlantedRun run = { .plant = give_from_rank_1,
+                     .start_ns = { 7000000, 0, 0 },
+                     .late_ns = { 0, 200000, 500000 },
+                     .n_ranks = 3 };
+  g_autoptr (TdRanks) ranks = planted_look (&run);
+  g_autoptr (TdRanksStep) step = step_of (ranks, 4);
+  g_autofree char *text = td_ranks_lanes_print (step, "text");
+
+  /* Until 54.201 ms, whenever rank 2 comes; that one has nothing to wait for. */
+  assert_contains (text, "waits for others 201 µs");
+  assert_int_equal (td_ranks_get (ranks, 0)->waited_ns, 6 * 201000);
+  assert_int_equal (td_ranks_get (ranks, 1)->waited_ns, 0);
+  assert_int_equal (td_ranks_get (ranks, 2)->waited_ns, 0);
+  assert_int_equal (td_ranks_get (ranks, 1)->kept_ns, 6 * 201000);
+}
+
 static void
 step__that_no_tape_has_is_an_error (void **state)
 {
@@ -183,6 +252,8 @@ main (void)
     td_test (ladder__has_a_dashed_rung_for_the_rank_that_is_missing),
     td_test (ladder__without_calls_says_so),
     td_test (lanes__are_on_one_clock),
+    td_test (lanes__part_what_is_waited_from_what_is_brought),
+    td_test (lanes__wait_for_the_root_that_gives),
     td_test (lanes__of_a_rank_that_is_not_there_say_so),
     td_test (step__that_no_tape_has_is_an_error),
   };

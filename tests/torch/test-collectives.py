@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Collectives of PyTorch are recorded: test-collectives.py TAPEDECK PRODUCER-LIBRARY PACKAGE-FOLDER.
+
+Runs with the Python that TD_TEST_TORCH names, else with the first of the usual ones that has PyTorch;
+without one, without gloo in it or without mpirun it is skipped.  Prints TAP lines.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import claims  # noqa: E402  # pylint: disable=wrong-import-position
+from claims import claim  # noqa: E402  # pylint: disable=wrong-import-position
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+tapedeck, producer, package = map(os.path.abspath, sys.argv[1:4])
+python = claims.find_python()
+# Ranks on one machine need no network, and containers allow no reading of each other's memory.
+environment = claims.environment(
+    package, TAPEDECK_PRODUCER=producer, TAPEDECK_PYTHON=python, HWLOC_COMPONENTS="-gl", OMPI_MCA_btl="self,vader",
+    OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_plm="isolated", OMPI_MCA_plm_rsh_agent="false",
+    GLOO_SOCKET_IFNAME="lo")
+ALL_REDUCE, BUCKET = "dist.all_reduce", "DDP all_reduce bucket 0"
+_recorded = {}  # (what, ranks, with ctypes) -> its tapes, and what its ranks said
+
+
+def run(*args, status=0, env=None):
+    result = subprocess.run(args, capture_output=True, text=True, env=dict(environment, **(env or {})), cwd=HERE)
+    assert status is None or result.returncode == status, (args, result.returncode, result.stdout[-1000:],
+                                                           result.stderr[-1000:])
+    return result
+
+
+def weights(text, n):
+    found = sorted(line[line.index("weights "):] for line in text.splitlines() if "weights " in line)
+    assert len(found) == n, text
+    return found
+
+
+def record(folder, what, n, status=0, ctypes=False):
+    """Once; what is asked of a recording comes in several claims."""
+    key = (what, n, ctypes)
+    if key not in _recorded:
+        tapes, store = (os.path.join(folder, "%s.%d.%s" % (what, n, kind)) for kind in ("ranks", "store"))
+        tapes += "c" if ctypes else ""
+        said = run(tapedeck, "run", "-q", "-n", str(n), "-o", tapes, "collectives.py", store + str(ctypes), what,
+                   status=status, env={"TAPEDECK_EXTENSION": ""} if ctypes else None)
+        assert "not on the tape" not in said.stderr, said.stderr
+        _recorded[key] = tapes, said.stdout
+    return _recorded[key]
+
+
+def findings(tapes, status):
+    said = json.loads(run(tapedeck, "ranks", "--json", tapes, status=status).stdout)
+    return said, [f for f in said["findings"] if f["level"] != "note"]
+
+
+def view(tapes, name, iteration):
+    return json.loads(run(tapedeck, "ranks", "--view", name, "--iteration", str(iteration), "--json", tapes,
+                          status=None).stdout)
+
+
+def rows(tapes, rank):
+    """Every collective of a rank's tape, as `tapedeck cat` has it."""
+    lines = run(tapedeck, "cat", "--json", os.path.join(tapes, "rank-%d.tdtape" % rank)).stdout.splitlines()
+    return [row for row in map(json.loads, lines) if row.get("record", row.get("type")) == "collective"]
+
+
+def kinds(folder, n):
+    """Each of calls() in collectives.py, in its order: kind, bytes of this rank's part, root, dtype, place."""
+    tapes, _ = record(folder, "calls", n)
+    calls = view(tapes, "ladder", 1)["calls"]
+    found = [(c["seq"], c["ranks"][0]["call"], c["ranks"][0]["wait"], c["ranks"][0]["bytes"],
+              c["ranks"][0].get("peer"), c["ranks"][0].get("dtype")) for c in calls if c["size"] == n]
+    wanted = [("all_reduce", "sum", 32, None), ("all_reduce", "sum", 32, None), ("broadcast", "bcast", 32, 1),
+              ("reduce", "sum", 32, 0), ("all_gather", "gather", 32, None), ("gather", "gather", 32, 0),
+              ("scatter", "bcast", 32, 0), ("all_to_all_single", "exchange", 8 * n, None), ("barrier", "meet", 0, None)]
+    wanted = [(i + 1, "dist." + call, wait, size, peer, None if wait == "meet" else "float32")
+              for i, (call, wait, size, peer) in enumerate(wanted)]
+    assert [f for f in found if f[1:3] != (ALL_REDUCE, "sum") or f[3] == 32] == wanted, (found, wanted)
+    for call in calls:
+        members = list(range(n)) if call["size"] == n else [0, 1]
+        assert [r["rank"] for r in call["ranks"]] == members and all(r["state"] == "left" for r in call["ranks"]), call
+        assert all(r["site"].startswith("collectives.py:") and r["left_ns"] >= r["entered_ns"]
+                   for r in call["ranks"]), call
+    text = run(tapedeck, "ranks", "--view", "ladder", "--iteration", "1", tapes).stdout
+    assert "dist.all_to_all_single" in text and "exchange float32 %d B" % (8 * n) in text, text
+
+
+def groups(folder):
+    """A call of two of four ranks is one of theirs: the others are not missing in it."""
+    tapes, _ = record(folder, "calls", 4)
+    calls = [c for c in view(tapes, "ladder", 1)["calls"] if c["size"] == 2]
+    assert len(calls) == 1 and len(calls[0]["ranks"]) == 2 and calls[0]["seq"] == 1, calls
+    assert calls[0]["ranks"][0]["bytes"] == 24 and calls[0]["ranks"][0]["dtype"] == "float64", calls
+    text = run(tapedeck, "ranks", "--view", "ladder", "--iteration", "1", tapes).stdout
+    assert " 0:left 1:left 2:- 3:- " in text, text
+
+
+def asynchronous(folder):
+    """What runs meanwhile hides it: it is behind, and what it is waited for then is another element of no bytes."""
+    mine = [row for row in rows(record(folder, "calls", 2)[0], 0) if row["call"] == ALL_REDUCE and row["seq"] == 2]
+    assert [(row["behind"], row["bytes"]) for row in mine] == [(True, 32), (False, 0)], mine
+    assert all("ns" in row for row in mine), mine
+    sent, waited = mine
+    assert sent["start_ns"] < waited["start_ns"], mine
+    assert sent["start_ns"] + sent["ns"] == waited["start_ns"] + waited["ns"], mine
+
+
+def letters(folder):
+    tapes, _ = record(folder, "calls", 2)
+    sent = [row for row in rows(tapes, 0) if row["wait"] == "send"]
+    come = [row for row in rows(tapes, 1) if row["wait"] == "receive"]
+    assert [(row["call"], row["peer"], row["seq"], row["bytes"]) for row in sent if row["bytes"]] == [
+        ("dist.send", 1, 1, 32), ("dist.send", 1, 2, 32)], sent
+    assert [(row["call"], row.get("peer"), row["seq"], row["bytes"]) for row in come] == [
+        ("dist.recv", 0, 1, 32), ("dist.recv", 0, 2, 32)], come
+
+
+def buckets(folder, n, ctypes=False):
+    """DDP's own: what its constructor gives to all, its buffers, its buckets in backward, behind it."""
+    tapes, _ = record(folder, "train", n, ctypes=ctypes)
+    said, found = findings(tapes, 0)
+    assert not found and [rank["updates"] for rank in said["ranks"]] == [6] * n, found
+    calls = view(tapes, "ladder", 3)["calls"]
+    assert [c["ranks"][0]["call"] for c in calls].count(BUCKET) == 1, calls
+    bucket = next(c for c in calls if c["ranks"][0]["call"] == BUCKET)
+    assert [r["rank"] for r in bucket["ranks"]] == list(range(n)), bucket
+    size = 4 * (16 * 32 + 32 + 32 + 32 + 32 * 2 + 2)
+    assert all((r["wait"], r["bytes"], r["dtype"], r["state"]) == ("sum", size, "float32", "left")
+               and r["site"].startswith("collectives.py:") for r in bucket["ranks"]), bucket
+    assert [c["ranks"][0]["call"] for c in calls].count("DDP broadcast buffers") == 2, calls
+    first = rows(tapes, 0)
+    made = [row["call"] for row in first if row["before"]]
+    assert made[:2] == ["DDP verify parameters"] * 2 and "DDP broadcast parameters" in made, made
+    assert sum(row["bytes"] for row in first if row["call"] == "DDP broadcast parameters") == size + 4 * 64 + 8, first
+    for rank in range(n):  # each call has the same number, name and bytes on all ranks
+        assert [(row["comm"], row["seq"], row["call"], row["bytes"]) for row in rows(tapes, rank)] == [
+            (row["comm"], row["seq"], row["call"], row["bytes"]) for row in first]
+        run(tapedeck, "check", os.path.join(tapes, "rank-%d.tdtape" % rank))
+
+
+def same(folder, what, n):
+    """Weights of a run without are those of one with, whatever runs with each operator."""
+    store = os.path.join(folder, what + ".plain.store")
+    plain = run("mpirun", "--allow-run-as-root", "--oversubscribe", "-q", "-n", str(n), python, "collectives.py", store, what)
+    wanted = weights(plain.stdout, n)
+    assert weights(record(folder, what, n)[1], n) == wanted and len(set(wanted)) == 1, wanted
+    if what == "train":
+        assert weights(record(folder, what, n, ctypes=True)[1], n) == wanted
+
+
+def lanes(folder, n):
+    """Until rank 1 has come the others wait, behind what they have sent; from then on they take part."""
+    tapes, _ = record(folder, "slow", n)
+    waits, late = [0] * n, 5 * 0.3e9
+    for iteration in range(1, 6):
+        for lane in view(tapes, "lanes", iteration)["lanes"]:
+            pieces = [p for p in lane["pieces"] if p.get("call") == BUCKET]
+            behind = [p for p in pieces if p["kind"] == "behind"]
+            assert len(behind) == 1 and behind[0]["bytes"] > 0, pieces
+            waits[lane["rank"]] += sum(p["ns"] for p in pieces if p["kind"] == "waits")
+            assert sum(p["ns"] for p in pieces if p["kind"] != "behind") <= behind[0]["ns"], pieces
+    assert waits[1] < late / 3, waits
+    assert all(ns > 2 * late / 3 for rank, ns in enumerate(waits) if rank != 1), waits
+    text = run(tapedeck, "ranks", "--view", "lanes", "--iteration", "3", tapes).stdout
+    assert "rank 1: begins at" in text and "waits for others" in text, text
+
+
+def waited_for(folder, what, rank, n):
+    tapes, _ = record(folder, what, n)
+    said, found = findings(tapes, 0)
+    assert not found, found
+    assert max(said["ranks"], key=lambda r: r["waited_for_ns"])["rank"] == rank, said["ranks"]
+    assert max(r["waited_for_ns"] for r in said["ranks"]) > 6 * 0.2e9 * (n - 1), said["ranks"]
+    assert min(said["ranks"], key=lambda r: r["waited_ns"])["rank"] == rank, said["ranks"]
+    assert [f["ranks"] for f in said["findings"] if f["cause"] == "straggler"] == [[rank]], said["findings"]
+
+
+def missing(folder, n):
+    tapes, _ = record(folder, "missing", n, status=None)
+    said, found = findings(tapes, 1)
+    others = [rank for rank in range(n) if rank != 1]
+    first = found[0]
+    assert (first["cause"], first["iteration"], first["ranks"]) == ("hang", 2, [1]), found
+    assert first["site"].startswith("collectives.py:"), first
+    last = said["last_calls"][-1]
+    assert [(r["rank"], r["state"]) for r in last["ranks"]] == [
+        (rank, "missing" if rank == 1 else "waits") for rank in range(n)], last
+    assert all(r["call"] == ALL_REDUCE and r["left_ns"] is None for r in last["ranks"] if r["rank"] in others), last
+    text = run(tapedeck, "ranks", "--view", "ladder", tapes, status=None).stdout
+    assert "1:MISSING" in text and "rank 1" in first["sentence"], text
+
+
+def different(folder, n):
+    tapes, _ = record(folder, "other", n, status=None)
+    _, found = findings(tapes, 1)
+    first = found[0]
+    assert first["cause"] == "mismatch" and first["iteration"] == 2, found
+    assert "dist.barrier" in first["sentence"] and ALL_REDUCE in first["sentence"], first
+    assert n == 2 or first["ranks"] == [1], first
+
+
+def transformer(folder, n):
+    """Of 3 million parameters: the buckets are those of the gradients, in the order of backward."""
+    tapes, _ = record(folder, "transformer", n)
+    _, found = findings(tapes, 0)
+    assert not found, found
+    names = {}
+    for call in view(tapes, "ladder", 2)["calls"]:
+        assert all(r["state"] == "left" for r in call["ranks"]) and len(call["ranks"]) == n, call
+        names[call["ranks"][0]["call"]] = call["ranks"][0]["bytes"]
+    of_ddp = {name: size for name, size in names.items() if name.startswith("DDP all_reduce bucket")}
+    assert len(of_ddp) > 3 and sum(of_ddp.values()) == 4 * 3054184, names
+
+
+def elastic(folder):
+    """What torchrun says of a rank, and a recording that begins when ranks have met."""
+    program = ("import sys, torch, tapedeck\nimport torch.distributed as dist\nfrom os import environ as e\n"
+               "torch.set_num_threads(1)\n"
+               "dist.init_process_group('gloo', init_method='file://' + sys.argv[1] + '/store', rank=int(e['RANK']),\n"
+               "                        world_size=int(e['WORLD_SIZE']))\n"
+               "torch.manual_seed(3)\nnet = torch.nn.Linear(4, 2)\n"
+               "with tapedeck.record(sys.argv[1] + '/rank-%s.tdtape' % e['RANK'], net):\n"
+               "    model = torch.nn.parallel.DistributedDataParallel(net)\n"
+               "    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+               "    for _ in range(3):\n        model(torch.randn(6, 4)).square().mean().backward()\n"
+               "        optimizer.step()\n")
+    tapes = os.path.join(folder, "elastic")
+    os.mkdir(tapes)
+    ranks = [subprocess.Popen([python, "-c", program, tapes], cwd=folder, env=dict(
+        environment, TORCHELASTIC_RUN_ID="none", RANK=str(rank), WORLD_SIZE="2")) for rank in range(2)]
+    assert [rank.wait() for rank in ranks] == [0, 0]
+    said, found = findings(tapes, 0)
+    assert not found and said["started"] == 2 and said["steps"] == 3, said
+    calls = view(tapes, "ladder", 2)["calls"]
+    assert [(c["ranks"][0]["call"], len(c["ranks"])) for c in calls] == [(BUCKET, 2)], calls
+
+
+def alone(folder):
+    """A program without ranks has none of it, and no thread that waits."""
+    tape = os.path.join(folder, "one.tdtape")
+    said = run(python, "-c", "import threading, torch, tapedeck\nnet = torch.nn.Linear(7, 3)\n"
+               "before = torch.distributed.ProcessGroup.__dict__.get('allreduce')\n"
+               "with tapedeck.record(%r, net) as session:\n    net(torch.ones(1, 7)).sum().backward()\n"
+               "    torch.optim.SGD(net.parameters(), lr=1).step()\n"
+               "    print(threading.active_count(), len(session.recorder.instead))\n"
+               "print(torch.distributed.ProcessGroup.__dict__.get('allreduce') is before)\n" % tape)
+    assert said.stdout.split() == ["1", "0", "True"], said.stdout
+    assert "collective" not in run(tapedeck, "cat", tape).stdout
+
+
+def main():
+    if shutil.which("mpirun") is None:
+        print("1..0 # SKIP no mpirun here (openmpi-bin)")
+        sys.exit(77)
+    if subprocess.run([python, "-c", "from torch.distributed import ProcessGroupGloo"],
+                      capture_output=True).returncode != 0:
+        print("1..0 # SKIP this PyTorch has no gloo")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        claim("every call of a program of 2 ranks is in the ladder, with kind, bytes, root, dtype and line", kinds, folder, 2)
+        claim("and of 4", kinds, folder, 4)
+        claim("one of a group is its members' alone", groups, folder)
+        claim("one that is waited for later is behind what runs meanwhile", asynchronous, folder)
+        claim("letters are numbered by their pair, and who sent one is known when it has come", letters, folder)
+        claim("DistributedDataParallel's own are there with 2 ranks, whole and without findings", buckets, folder, 2)
+        claim("and with 4", buckets, folder, 4)
+        claim("and without the extension module", buckets, folder, 2, True)
+        claim("weights are those of a run that is not recorded, bit for bit", same, folder, "train", 2)
+        claim("those of a transformer, too", same, folder, "transformer", 2)
+        claim("whose buckets have every gradient", transformer, folder, 2)
+        claim("with 2 ranks a slow one is whom the other waits for", waited_for, folder, "slow", 1, 2)
+        claim("and with 4 the others", waited_for, folder, "slow", 1, 4)
+        claim("lanes have what they wait, until it comes, apart from what they bring", lanes, folder, 4)
+        claim("a root that is late is waited for in what it gives to all", waited_for, folder, "late-root", 0, 4)
+        claim("who leaves out a call of 2 is missing", missing, folder, 2)
+        claim("and of 4", missing, folder, 4)
+        claim("who comes to another call is named with both", different, folder, 4)
+        claim("ranks that torchrun has started are known as those of mpirun", elastic, folder)
+        claim("a program without ranks has nothing of it, nor costs it anything", alone, folder)
+    claims.end()
+
+
+main()
