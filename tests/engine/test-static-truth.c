@@ -1,6 +1,5 @@
 /* What a static function must do as its code does, in programs that are unlike the tests' own:
- * parts without backprop, arrays that are written between forward and backward, parameters that
- * come two ways.
+ * parts without backprop, parameters that come two ways, memory that the code changes.
  *
  * SPDX-License-Identifier: MIT */
 #include "static-rig.h"
@@ -161,115 +160,6 @@ truth__parts_without_backprop_get_no_gradient (void **state)
         run_doing (verify ? "verified part" : "part", (int)k);
         run_both (without, &plan);
       }
-}
-
-/* --- arrays written between forward and backward --- */
-
-static void
-keeping (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
-{
-  TdVar *y = td_link (self, in[0]);
-
-  (void)n_in;
-  (void)n_out;
-  out[0] = td_exp (y);
-  out[1] = td_add (y, in[0]);
-}
-
-static char messages[2][1024]; /* of the code, of a replay */
-
-static void
-written (void *user)
-{
-  const int *what = user;
-  TdLink *l = td_linear_new (NULL, "l", 4, 4);
-  TdStatic *s = td_static_new (keeping, l, .batch = false);
-  static const float zeros[16] = { 0 };
-
-  fill_params (l, 5);
-  for (unsigned i = 0; i < 4; i++)
-    TD_SCOPE ("iteration")
-      {
-        TdVar *x = td_variable (some (TD_SHAPE (4, 4), i), "x"), *y[2], *loss;
-        TdVar *goals[] = { NULL, NULL, x, td_link_param (l, "W") };
-        TdStatus status;
-
-        assert_int_equal (td_static_call (s, &x, 1, y, 2), TD_OK);
-        goals[0] = y[0];
-        goals[1] = y[1];
-        loss = td_add (td_sum (y[0]), td_sum (y[1]));
-        assert_int_equal (td_write (goals[*what], zeros, sizeof zeros), TD_OK);
-        td_cleargrads (l);
-        status = td_backward (loss, 0);
-        note_number (status);
-        if (status == TD_OK)
-          note (td_grad (x));
-        assert_int_equal (status, *what == 1 ? TD_OK : TD_ERR_STATE);
-        if (status != TD_OK)
-          snprintf (messages[is_static_run ()], sizeof messages[0], "%s", td_error ()->message);
-        td_error_clear ();
-      }
-  td_static_free (s);
-  td_link_free (l);
-}
-
-static void
-truth__writing_what_backward_reads_is_an_error (void **state)
-{
-  (void)state;
-  for (int what = 0; what < 4; what++)
-    {
-      run_doing ("written", what);
-      run_both (written, &what);
-      assert_string_equal (messages[1], messages[0]); /* which operation, and both lines */
-    }
-}
-
-static TdVar *side; /* what the code multiplies by, for a result that nobody uses */
-
-static void
-leading_nowhere (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
-{
-  (void)n_in;
-  (void)n_out;
-  td_matmul (td_tanh (in[0]), side, false, false);
-  out[0] = td_exp (td_link (self, in[0]));
-  out[1] = td_tanh (out[0]);
-}
-
-static void
-written_beside (void *user)
-{
-  TdLink *l = td_linear_new (NULL, "l", 4, 4);
-  TdStatic *s = td_static_new (leading_nowhere, l, .batch = false);
-  static const float zeros[16] = { 0 };
-
-  (void)user;
-  fill_params (l, 5);
-  side = td_retain (td_variable (some (TD_SHAPE (4, 4), 9), "side"));
-  for (unsigned i = 0; i < 4; i++)
-    TD_SCOPE ("iteration")
-      {
-        TdVar *x = td_variable (some (TD_SHAPE (4, 4), i), "x"), *y[2];
-
-        assert_int_equal (td_static_call (s, &x, 1, y, 2), TD_OK);
-        assert_int_equal (td_write (side, zeros, sizeof zeros), TD_OK);
-        td_cleargrads (l);
-        /* of another result than in the trace: the forward runs again for it */
-        assert_int_equal (td_backward (td_sum (y[i > 1]), 0), TD_OK);
-        note (td_grad (x));
-        note_link (l);
-      }
-  td_static_free (s);
-  td_release (side);
-  td_link_free (l);
-}
-
-static void
-truth__what_leads_nowhere_may_be_written_before_backward (void **state)
-{
-  (void)state;
-  run_both (written_beside, NULL);
 }
 
 /* --- a parameter that comes two ways --- */
@@ -808,8 +698,6 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     engine_test (truth__parts_without_backprop_get_no_gradient),
-    engine_test (truth__writing_what_backward_reads_is_an_error),
-    engine_test (truth__what_leads_nowhere_may_be_written_before_backward),
     engine_test (truth__a_parameter_may_be_passed_and_used),
     engine_test (truth__arguments_that_the_program_keeps_are_replayed),
     engine_test (truth__memory_is_guarded_as_it_was_when_the_code_began),
