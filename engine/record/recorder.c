@@ -695,9 +695,8 @@ on_finish (TdObserver *o, int status)
       if (r->assembler != NULL)
         {
           td_assembler_drain (r->assembler, r->ring);
-          td__recorder_say_trouble (r); /* first: the program's status is that of it */
-          td_assembler_end (r->assembler, r->ring,
-                            (td__engine.recording_failed ? 1 : status) << 8, false);
+          status |= td__recorder_say_trouble (r); /* as the program's will be */
+          td_assembler_end (r->assembler, r->ring, status << 8, false);
           td__recorder_say_trouble (r);
         }
       else
