@@ -5,7 +5,9 @@
  * TAPEDECK_RECORD=0      control only: nothing is written
  * TAPEDECK_BREAK=EXPR    breakpoints that are there from the start, one a line
  * TAPEDECK_PAUSE=N       stop before the first event of iteration N
- * TAPEDECK_TAPE=FILE     record to FILE in this process, without a supervisor
+ * TAPEDECK_TAPE=FILE     record to FILE in this process, without a supervisor; where that is
+ *                        not possible, or comes to an end, the program runs on and td_finish
+ *                        returns 1
  * TAPEDECK_LEVEL=graph|stats|values
  * TAPEDECK_KEYFRAMES=N    every N-th iteration says all that its operations were given
  * TAPEDECK_DEVICE_TIMES=auto|all|off|N  in which iterations operations are timed on their GPU
@@ -128,6 +130,7 @@ start_alone (const char *path, uint32_t level, const char *times, const char *ke
   if (writer == NULL)
     {
       fprintf (stderr, "tapedeck: %s: %s; the program runs unrecorded\n", path, error);
+      td__engine.recording_failed = true; /* it was asked for, as where it ends on the way */
       td_ring_free (ring);
       return;
     }

@@ -21,12 +21,12 @@ enum
   SAME_MARKS = 64         /* of so many equal marks a few are written */
 };
 
-/** What makes two objects of one group. */
+/** What makes two objects of one group. Names do not: a program may give each array that it
+ * keeps one of its own. */
 typedef struct
 {
   const TdSite *site, *holder_site, *held_site;
   const TdOpClass *cls, *held_cls;
-  const char *name;
   uint8_t category, holder, in_graph;
 } Key;
 
@@ -34,6 +34,7 @@ typedef struct
 {
   Key key;
   uint64_t bytes, oldest, n_objects;
+  const char *name; /* of all its handles; NULL: they have several, or none */
   TdMadeIn made_in;
 } Group;
 
@@ -163,8 +164,7 @@ group_of (TdHoldings *h, const Key *key)
 {
   const uint64_t mixed = ((uintptr_t)key->site * 31 + (uintptr_t)key->holder_site) * 31
                          + (uintptr_t)key->held_site * 7 + (uintptr_t)key->cls
-                         + (uintptr_t)key->name + key->category * 64u + key->holder * 8u
-                         + key->in_graph;
+                         + key->category * 64u + key->holder * 8u + key->in_graph;
   const uint32_t n_slots = TD_ARRAY_LENGTH (h->slots);
 
   for (uint32_t at = (uint32_t)((mixed * 0x9e3779b97f4a7c15u) >> 40) % n_slots;;
@@ -212,9 +212,10 @@ meet (TdHoldings *h, const TdBuffer *b)
   return true;
 }
 
-/* Count an array of node n for the root that `key` names. */
+/* Count an array of node n for the root that `key` is of and that has this name. */
 static void
-count (TdHoldings *h, Key key, const TdNode *n, const TdBuffer *b, const TdSite *site)
+count (TdHoldings *h, Key key, const char *name, const TdNode *n, const TdBuffer *b,
+       const TdSite *site)
 {
   uint64_t iteration = 0;
   Group *g;
@@ -227,6 +228,10 @@ count (TdHoldings *h, Key key, const TdNode *n, const TdBuffer *b, const TdSite 
   g = group_of (h, &key);
   if (g->n_objects == 0 || iteration < g->oldest)
     g->oldest = iteration;
+  if (g->n_objects == 0)
+    g->name = name;
+  else if (g->name != name)
+    g->name = NULL;
   g->n_objects++;
   g->bytes += b->bytes;
   td__made_in_add (&g->made_in, iteration);
@@ -254,10 +259,10 @@ push (TdHoldings *h, TdNode *n)
 
 /* Count the array that an operation saved of node n, unless a live variable has it too. */
 static void
-saved (TdHoldings *h, const Key *key, const TdNode *n)
+saved (TdHoldings *h, const Key *key, const char *name, const TdNode *n)
 {
   if (n->retained != NULL && (n->var == NULL || n->var->buffer != n->retained))
-    count (h, *key, n, n->retained, n->var != NULL ? n->var->site : NULL);
+    count (h, *key, name, n, n->retained, n->var != NULL ? n->var->site : NULL);
 }
 
 static void
@@ -271,8 +276,7 @@ walk (TdHoldings *h, const TdVar *v, TdHold hold)
   key.holder_site = td__holdings_holder_site (v);
   key.held_site = v->site;
   key.held_cls = made_by != NULL ? made_by->cls : NULL;
-  key.name = v->name;
-  count (h, key, v->node, v->buffer, v->site);
+  count (h, key, v->name, v->node, v->buffer, v->site);
   key.in_graph = 1;
   push (h, v->node);
   while (h->n_work > 0)
@@ -282,12 +286,12 @@ walk (TdHoldings *h, const TdVar *v, TdHold hold)
       h->visits += 1 + (uint64_t)op->n_in;
       for (int i = 0; i < op->n_in; i++)
         {
-          saved (h, &key, op->in[i]);
+          saved (h, &key, v->name, op->in[i]);
           push (h, op->in[i]);
         }
       for (int i = 0; i < op->n_out; i++)
         if (op->out[i] != NULL)
-          saved (h, &key, op->out[i]);
+          saved (h, &key, v->name, op->out[i]);
     }
 }
 
@@ -431,7 +435,7 @@ put (TdRecorder *r, const Group *g, unsigned flags)
       held.held_site = td__recorder_site (r, g->key.held_site);
       held.opdef = g->key.cls != NULL ? td__recorder_class (r, g->key.cls) : 0;
       held.held_opdef = g->key.held_cls != NULL ? td__recorder_class (r, g->key.held_cls) : 0;
-      held.name = td__recorder_string (r, g->key.name);
+      held.name = td__recorder_string (r, g->name);
     }
   raw = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *raw));
   raw->head = (TdRawHead){ TD_RAW_PADDED (sizeof *raw), TD_RAW_HELD, 0 };

@@ -695,6 +695,7 @@ on_finish (TdObserver *o, int status)
       if (r->assembler != NULL)
         {
           td_assembler_drain (r->assembler, r->ring);
+          status |= td__recorder_say_trouble (r); /* as the program's will be */
           td_assembler_end (r->assembler, r->ring, status << 8, false);
           td__recorder_say_trouble (r);
         }

@@ -169,8 +169,8 @@ typedef struct TdRecorder
 /** The recorder of this process, or NULL. */
 extern TdRecorder *td__recorder;
 
-/** Without a supervisor: say once why the writer writes no more. */
-void td__recorder_say_trouble (TdRecorder *r);
+/** Without a supervisor: say once why the writer writes no more. false: it still does. */
+bool td__recorder_say_trouble (TdRecorder *r);
 
 /** Say that nobody drains the ring any more, and what the tape has. */
 void td__recorder_say_lost (TdRing *ring);

@@ -12,16 +12,17 @@
 #include <time.h>
 #include <unistd.h>
 
-void
+bool
 td__recorder_say_trouble (TdRecorder *r)
 {
   const char *error = td_tape_writer_error (r->writer);
 
   if (error == NULL || td__engine.recording_failed)
-    return;
+    return td__engine.recording_failed;
   fprintf (stderr, "tapedeck: %s: %s; the program runs on unrecorded\n",
            r->tape != NULL ? r->tape : "the tape", error);
   td__engine.recording_failed = true;
+  return true;
 }
 
 /* Whoever read our standard error may have died with the supervisor, and that is no reason to

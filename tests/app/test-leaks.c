@@ -123,7 +123,7 @@ leaks__names_the_link_whose_state_is_never_cut_off (void **state)
 }
 
 /* A linear link of 1 to 64: 64 weights and 64 biases of each iteration but the first, from
- * which on those of a sound program stay. */
+ * which on those of a sound program stay. They are made and kept at one place: one leak. */
 static void
 leaks__names_the_line_that_makes_links_again_and_again (void **state)
 {
@@ -136,7 +136,7 @@ leaks__names_the_line_that_makes_links_again_and_again (void **state)
   assert_contains (child.out, want);
   assert_contains (child.out, "\"category\": \"parameter\"");
   assert_contains (child.out, "td_link_free");
-  assert_true (number_after (child.out, "\"bytes_per_iteration\":") == 64 * 4);
+  assert_true (number_after (child.out, "\"bytes_per_iteration\":") == 2 * 64 * 4);
   td_test_child_clear (&child);
 }
 
@@ -170,6 +170,52 @@ leaks__finds_nothing_in_programs_that_let_go (void **state)
       assert_contains (child.out, "\"growing\": []");
       td_test_child_clear (&child);
     }
+}
+
+/* A name of its own for each array hides nothing: what is made and kept at one place is one. */
+static void
+leaks__finds_what_has_another_name_in_every_iteration (void **state)
+{
+  static const char *const ways[] = { "named", "persistents" };
+
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+    for (int by_site = 0; by_site < 2; by_site++)
+      {
+        const char *program = td_test_program ("app/tapedeck"), *tape = record (ways[i], "40");
+        TdTestChild child = TD_TEST_RUN (program, "leaks", tape, "--json", "--by",
+                                         by_site ? "site" : "holder");
+        char site[64];
+
+        assert_child_status (child, 1);
+        assert_true (number_after (child.out, "\"bytes_per_iteration\":") == 64 * 4);
+        assert_true (number_after (child.out, "\"iterations\":") >= 30);
+        if (i == 0)
+          assert_contains (child.out, line_of ("td_retain (named", site));
+        assert_not_contains (child.out, "all together");
+        td_test_child_clear (&child);
+      }
+}
+
+/* One array that becomes longer, and a line for each of many places: none of these grows. */
+static void
+leaks__says_what_all_places_keep_together (void **state)
+{
+  TdTestChild child = leaks ("places", false);
+
+  assert_child_status (child, 1);
+  assert_contains (child.out, "+256 B per iteration: ");
+  assert_contains (child.out, "in groups none of which grows steadily by itself");
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", record ("places", "40"),
+                       "--view", "growth");
+  assert_child_status (child, 0);
+  assert_contains (child.out, "1: +256 B per iteration: ");
+  assert_not_contains (child.out, "nothing grows");
+  td_test_child_clear (&child);
+  child = leaks ("longer", true);
+  assert_child_status (child, 1);
+  assert_true (number_after (child.out, "\"bytes_per_iteration\":") == 64 * 4);
+  td_test_child_clear (&child);
 }
 
 /* A few iterations are no proof. */
@@ -466,6 +512,8 @@ main (void)
     td_test (leaks__names_the_line_that_makes_links_again_and_again),
     td_test (leaks__names_the_line_that_makes_optimizers_again_and_again),
     td_test (leaks__finds_nothing_in_programs_that_let_go),
+    td_test (leaks__finds_what_has_another_name_in_every_iteration),
+    td_test (leaks__says_what_all_places_keep_together),
     td_test (leaks__waits_for_eight_iterations),
     td_test (holders__lists_what_is_there_and_who_keeps_it),
     td_test (leaks__counts_iterations_that_are_far_apart),

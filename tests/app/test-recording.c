@@ -482,6 +482,34 @@ program__that_records_itself_lives_on_beyond_the_limit_of_file_sizes (void **sta
   td_test_child_clear (&child);
   run_assert_check (tape, 0, ": whole");
   run_assert_info (tape, "File too large");
+  run_assert_info (tape, "exit             status 1");
+}
+
+/* What is there stays; the program ends as it would, but not as if it had been recorded. */
+static void
+program__that_can_not_record_itself_runs_on_and_says_so_by_its_status (void **state)
+{
+  static const char kept[] = "not a tape";
+  const char *file = td_test_tmp ("there"), *paths[] = { file, td_test_tmp ("none/t.tdtape") };
+  char command[9000];
+
+  (void)state;
+  td_test_write_file (file, kept, sizeof kept - 1);
+  for (unsigned i = 0; i < sizeof paths / sizeof *paths; i++)
+    {
+      TdTestChild child;
+
+      snprintf (command, sizeof command, "TAPEDECK_TAPE='%s' exec %s %s", paths[i],
+                run_model (), RUN_ITERATIONS);
+      child = TD_TEST_RUN ("/bin/sh", "-c", command);
+      assert_child_status (child, 1);
+      assert_string_equal (child.out, run_plain_result ());
+      assert_contains (child.err, "; the program runs unrecorded");
+      td_test_child_clear (&child);
+    }
+  char *text = td_test_read_file (file, NULL);
+  assert_string_equal (text, kept);
+  free (text);
 }
 
 /* ------------------------------------------------------------------------ little memory */
@@ -610,6 +638,7 @@ main (void)
     td_test (program__that_records_itself_says_that_its_tape_was_harmed),
     td_test (program__that_records_itself_has_its_tape_alone),
     td_test (program__that_records_itself_lives_on_beyond_the_limit_of_file_sizes),
+    td_test (program__that_can_not_record_itself_runs_on_and_says_so_by_its_status),
     td_test (run__ends_with_little_address_space_and_loads_no_mathematics),
     td_test (model__ends_where_openblas_has_no_address_space_for_its_threads),
     td_test (socket__is_there_before_the_tape),

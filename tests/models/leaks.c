@@ -105,6 +105,77 @@ keep_little (TdVar *loss, TdVar *y, int i)
   td_unchain (kept[0]);
 }
 
+/* A new array, with a name that no other has. */
+static TdVar *
+named_array (const char *stem, int i)
+{
+  char text[32];
+
+  snprintf (text, sizeof text, "%s-%d", stem, i);
+  return td_name (td_zeros (TD_F32, TD_SHAPE (WIDTH)), text);
+}
+
+static void
+keep_named (TdVar *loss, TdVar *y, int i)
+{
+  TdVar *named = named_array ("hidden", i);
+
+  td_retain (named);
+}
+
+/* Of a link, each under a name of its own. */
+static void
+keep_persistents (TdVar *loss, TdVar *y, int i)
+{
+  char text[32];
+
+  snprintf (text, sizeof text, "p%d", i);
+  td_link_add_persistent (net, text, td_zeros (TD_F32, TD_SHAPE (WIDTH)));
+}
+
+/* Each at another of so many places that none has more than a few. */
+#define KEEP_HERE(k)                                                                           \
+  case k:                                                                                      \
+    td_retain (td_zeros (TD_F32, TD_SHAPE (WIDTH)));                                           \
+    break
+
+// clang-format off
+static void
+keep_at_places (TdVar *loss, TdVar *y, int i)
+{
+  switch (i % 16)
+    {
+      KEEP_HERE (0);
+      KEEP_HERE (1);
+      KEEP_HERE (2);
+      KEEP_HERE (3);
+      KEEP_HERE (4);
+      KEEP_HERE (5);
+      KEEP_HERE (6);
+      KEEP_HERE (7);
+      KEEP_HERE (8);
+      KEEP_HERE (9);
+      KEEP_HERE (10);
+      KEEP_HERE (11);
+      KEEP_HERE (12);
+      KEEP_HERE (13);
+      KEEP_HERE (14);
+      KEEP_HERE (15);
+    }
+}
+// clang-format on
+
+/* One array, which is longer in every iteration. */
+static void
+keep_longer (TdVar *loss, TdVar *y, int i)
+{
+  TdVar *before = kept[0];
+
+  kept[0] = td_retain (td_zeros (TD_F32, TD_SHAPE (WIDTH * (i + 1))));
+  if (before != NULL)
+    td_release (before);
+}
+
 static const struct
 {
   const char *name;
@@ -116,6 +187,10 @@ static const struct
              { "one-link", keep_one_link },
              { "optimizers", keep_optimizers },
              { "one-optimizer", keep_one_optimizer },
+             { "named", keep_named },
+             { "persistents", keep_persistents },
+             { "places", keep_at_places },
+             { "longer", keep_longer },
              { "little", keep_little },
              { "state", NULL },
              { "cut-state", NULL } };

@@ -4,12 +4,14 @@
  *
  * A program trains a few layers, and besides does what sound programs do: it evaluates now and
  * then, keeps the newest losses in a ring and those of an epoch in a list, fills a cache once,
- * clears gradients only every few iterations. Some seeds plant nothing. What was planted is
- * printed, with the line that a user has to look at:
+ * clears gradients only every few iterations. In some seeds what it keeps has names of its own:
+ * one for all, one for each iteration, or a few in turn. Some seeds plant nothing. What was
+ * planted is printed, with the line that a user has to look at:
  *
  *     KIND WHEN LINE HOLDER
  *
- * LINE is -1 where nothing is planted.
+ * LINE is -1 where nothing is planted, and 0 where no place is known: persistents of links that
+ * are made without one.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
@@ -37,6 +39,11 @@ typedef enum
   LINKS,
   OPTIMIZERS,
   STATE,
+  PERSISTENTS,
+  CACHED,
+  VARIABLES,
+  ATTRIBUTES,
+  HISTORY,
   NOTHING,
   N_KINDS
 } Kind;
@@ -50,8 +57,20 @@ typedef enum
 } When;
 
 static const char *const kinds[N_KINDS]
-    = { "losses",    "total", "outputs",    "gradients", "average",
-        "attribute", "links", "optimizers", "state",     "nothing" };
+    = { "losses",    "total",     "outputs",    "gradients", "average",
+        "attribute", "links",     "optimizers", "state",     "persistents",
+        "cached",    "variables", "attributes", "history",   "nothing" };
+
+/* The names of what is kept. */
+typedef enum
+{
+  NO_NAME,
+  ONE_NAME,
+  EACH_ITS_OWN,
+  A_FEW_IN_TURN,
+  N_NAMINGS
+} Naming;
+
 static const char *const whens[N_WHENS] = { "always", "every-third", "from-some-on" };
 
 static uint64_t random_state;
@@ -80,6 +99,8 @@ typedef struct
   int evaluates, ring, epoch, cache, clears, late, cuts;
   TdLink *net, *layer[MOST_LAYERS], *head, *cell;
   TdOpt *opt;
+  Naming naming;
+  int now; /* the iteration */
   TdVar *kept[MOST_KEPT], *last;
   int n_kept;
   int line;
@@ -105,6 +126,7 @@ make (Program *p)
   p->clears = pick (2) ? 1 : 2 + pick (3);
   p->late = now_and_then (1, 20);
   p->cuts = 1 + pick (6);
+  p->naming = (Naming)pick (N_NAMINGS);
   p->net = td_chain_new ("net");
   for (int k = 0; k < p->n_layers; k++)
     {
@@ -144,6 +166,33 @@ batch (const Program *p)
   return td_randn (TD_F32, TD_SHAPE (ROWS, p->width));
 }
 
+/* A name that is not there yet, or the one that has been there all along. */
+static const char *
+fresh (const Program *p, const char *stem)
+{
+  static char text[40];
+
+  if (p->cured)
+    return stem;
+  snprintf (text, sizeof text, "%s-%d", stem, p->now);
+  return text;
+}
+
+/* Name what is about to be kept, as the program does. */
+static TdVar *
+called (const Program *p, const char *stem, TdVar *v)
+{
+  char text[40];
+
+  if (p->naming == NO_NAME)
+    return v;
+  snprintf (text, sizeof text, "%s-%d", stem,
+            p->naming == EACH_ITS_OWN    ? p->now
+            : p->naming == A_FEW_IN_TURN ? p->now % 7
+                                         : 0);
+  return td_name (v, text);
+}
+
 /* ---- what sound programs do ---- */
 
 static void
@@ -164,7 +213,7 @@ keep_in_ring (const Program *p, TdVar *loss, int i)
 
   if (ring[i % p->ring] != NULL)
     td_release (ring[i % p->ring]);
-  ring[i % p->ring] = td_retain (td_mul_scalar (loss, 0.5));
+  ring[i % p->ring] = td_retain (called (p, "recent", td_mul_scalar (loss, 0.5)));
 }
 
 /* The losses of an epoch, which are given up when it ends. */
@@ -174,7 +223,7 @@ keep_for_epoch (const Program *p, TdVar *loss, int i)
   static TdVar *list[12];
   static int n;
 
-  list[n++] = td_retain (td_mul_scalar (loss, 2));
+  list[n++] = td_retain (called (p, "epoch", td_mul_scalar (loss, 2)));
   if (n < p->epoch)
     return;
   while (n > 0)
@@ -187,7 +236,7 @@ fill_cache (const Program *p, TdVar *x, int i)
   static TdVar *cache[10];
 
   if (cache[i % p->cache] == NULL)
-    cache[i % p->cache] = td_retain (x);
+    cache[i % p->cache] = td_retain (called (p, "cached", x));
 }
 
 /* A second optimizer and one more link, once. */
@@ -232,7 +281,7 @@ losses (Program *p, TdVar *loss, TdVar *y)
 
   p->line = __LINE__ + 2;
   if (!p->cured)
-    keep (p, td_retain (loss));
+    keep (p, td_retain (called (p, "loss", loss)));
   else
     sum += td_item (loss);
 }
@@ -243,7 +292,7 @@ total (Program *p, TdVar *loss, TdVar *y)
   TdVar *sum = p->last != NULL ? td_add (p->last, loss) : td_mul_scalar (loss, 1);
 
   p->line = __LINE__ + 1;
-  replace (p, td_retain (sum));
+  replace (p, td_retain (called (p, "total", sum)));
   if (p->cured)
     td_unchain (p->last);
 }
@@ -258,9 +307,9 @@ outputs (Program *p, TdVar *loss, TdVar *y)
 
       p->line = __LINE__ + 2;
       if (!p->cured)
-        keep (p, td_retain (number));
+        keep (p, td_retain (called (p, "output", number)));
       else
-        replace (p, td_retain (number));
+        replace (p, td_retain (called (p, "output", number)));
     }
 }
 
@@ -273,9 +322,9 @@ gradients (Program *p, TdVar *loss, TdVar *y)
     copy = td_mul_scalar (td_grad (td_link_param (p->head, "W")), 1);
   p->line = __LINE__ + 2;
   if (!p->cured)
-    keep (p, td_retain (copy));
+    keep (p, td_retain (called (p, "gradient", copy)));
   else
-    replace (p, td_retain (copy));
+    replace (p, td_retain (called (p, "gradient", copy)));
 }
 
 static TdVar *
@@ -296,7 +345,7 @@ average (Program *p, TdVar *loss, TdVar *y)
   else
     now = mixed (p->last, loss);
   p->line = __LINE__ + 1;
-  replace (p, td_retain (now));
+  replace (p, td_retain (called (p, "average", now)));
 }
 
 /* A link that remembers what it has seen. */
@@ -338,8 +387,73 @@ optimizers (Program *p, TdVar *loss, TdVar *y)
   p->holder = "optimizer";
 }
 
+/* Of a place that nobody knows: td_zeros and td_link_add_persistent do not take one. */
+static void
+persistents (Program *p, TdVar *loss, TdVar *y)
+{
+  static bool once;
+
+  p->line = 0;
+  p->holder = "link attribute";
+  if (!p->cured || !once)
+    td_link_add_persistent (p->net, fresh (p, "p"), td_zeros (TD_F32, TD_SHAPE (p->width)));
+  once = true;
+}
+
+/* The same of what an operation made. */
+static void
+cached (Program *p, TdVar *loss, TdVar *y)
+{
+  TdVar *value = NULL;
+
+  p->line = __LINE__ + 2;
+  TD_NO_BACKPROP
+    value = td_tanh (y);
+  td_link_set_attr (p->net, fresh (p, "c"), value);
+  p->holder = "link attribute";
+}
+
+static void
+variables (Program *p, TdVar *loss, TdVar *y)
+{
+  TdVar *value = td_zeros (TD_F32, TD_SHAPE (p->width));
+
+  p->line = __LINE__ + 2;
+  if (!p->cured)
+    td_retain (td_variable (value, fresh (p, "v")));
+  else
+    replace (p, td_retain (td_variable (value, fresh (p, "v"))));
+}
+
+/* An attribute of a name of its own for each iteration, which keeps its graph. */
+static void
+attributes (Program *p, TdVar *loss, TdVar *y)
+{
+  p->line = __LINE__ + 1;
+  td_link_set_attr (p->net, fresh (p, "a"), td_tanh (y));
+  p->holder = "link attribute";
+}
+
+/* One array, which becomes longer: cured, the newest rows of it. */
+static void
+history (Program *p, TdVar *loss, TdVar *y)
+{
+  TdVar *rows = y;
+
+  TD_NO_BACKPROP
+    {
+      if (p->last != NULL)
+        rows = td_concat (((TdVar *[]){ p->last, y }), 2, 0);
+      if (p->cured && td_shape (rows).dim[0] > 3 * ROWS)
+        rows = td_get_item (rows, ((TdSlice[]){ TD_RANGE (-3 * ROWS, TD_END) }), 1);
+      p->line = __LINE__ + 1;
+      replace (p, td_retain (called (p, "history", td_mul_scalar (rows, 1))));
+    }
+}
+
 static void (*const plant[N_KINDS]) (Program *p, TdVar *loss, TdVar *y)
-    = { losses, total, outputs, gradients, average, attribute, links, optimizers, NULL, NULL };
+    = { losses, total,       outputs, gradients, average,    attribute, links, optimizers,
+        NULL,   persistents, cached,  variables, attributes, history,   NULL };
 
 static bool
 is_time (const Program *p, int i)
@@ -366,6 +480,7 @@ iterate (Program *p, int i)
 {
   TdVar *x = batch (p), *y = forward (p, x), *loss;
 
+  p->now = i;
   if (p->cell != NULL)
     {
       p->line = __LINE__ + 1;

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "tape/td-attributes.h"
 #include "td-diff-private.h"
 #include "td-tape.h"
 
@@ -92,11 +93,11 @@ td_diff_is_call_of_ranks (const char *op)
   return g_str_has_prefix (op, "comm_") || g_str_equal (op, "send") || g_str_equal (op, "recv");
 }
 
-/* Aspects of two texts of attributes of an operation; sizes that follow and places in the
- * random stream are not decisions of the program, nor is which rank of a communicator it ran
- * on. */
+/* Aspects of two texts of attributes of an operation; sizes that follow (where what it returns
+ * has other bytes) and places in the random stream are not decisions of the program, nor is
+ * which rank of a communicator it ran on. */
 static guint
-compare_attrs (const char *op, const char *a, const char *b)
+compare_attrs (const char *op, const char *a, const char *b, gboolean follows)
 {
   static const char *const random[] = { "offset", "seed", "key", NULL };
   static const char *const sizes[] = { "shape", NULL };
@@ -105,7 +106,7 @@ compare_attrs (const char *op, const char *a, const char *b)
 
   if (g_str_equal (a, b))
     return 0;
-  g_auto (GStrv) wa = g_strsplit (a, " ", 0), wb = g_strsplit (b, " ", 0);
+  g_auto (GStrv) wa = td_attributes_split (a), wb = td_attributes_split (b);
   if (g_strv_length (wa) != g_strv_length (wb))
     return TD_DIFF_ATTRIBUTES;
   for (guint i = 0; wa[i]; i++)
@@ -116,12 +117,23 @@ compare_attrs (const char *op, const char *a, const char *b)
         continue;
       if (is_named (wa[i], random) && is_named (wb[i], random))
         aspects |= TD_DIFF_NUMBERS;
-      else if (is_named (wa[i], sizes) && is_named (wb[i], sizes))
+      else if (follows && is_named (wa[i], sizes) && is_named (wb[i], sizes))
         aspects |= TD_DIFF_SHAPE;
       else
         aspects |= TD_DIFF_ATTRIBUTES;
     }
   return aspects;
+}
+
+static guint64
+output_bytes (const TdTapeIteration *t, guint event)
+{
+  const TdTapeEvent *e = &t->events[event];
+  guint64 bytes = 0;
+
+  for (guint k = 0; k < e->n_out; k++)
+    bytes += t->vars[t->outs[e->first_out + k]].bytes;
+  return bytes;
 }
 
 static guint
@@ -254,7 +266,8 @@ compare_events (const TdComparison *c, gint a, gint b)
     aspects |= TD_DIFF_LINK;
   attrs = compare_attrs (td_iteration_get_op_name (ia, (guint)a),
                          td_iteration_get_string (ia, ea->attrs),
-                         td_iteration_get_string (ib, eb->attrs));
+                         td_iteration_get_string (ib, eb->attrs),
+                         output_bytes (c->t[0], (guint)a) != output_bytes (c->t[1], (guint)b));
   /* an optimizer's attributes are numbers that change from step to step */
   if (ea->phase == TD_TAPE_PHASE_UPDATE && attrs != 0)
     attrs = TD_DIFF_NUMBERS;
@@ -276,17 +289,6 @@ compare_events (const TdComparison *c, gint a, gint b)
 }
 
 /* ---- pairs ---- */
-
-static guint64
-output_bytes (const TdTapeIteration *t, guint event)
-{
-  const TdTapeEvent *e = &t->events[event];
-  guint64 bytes = 0;
-
-  for (guint k = 0; k < e->n_out; k++)
-    bytes += t->vars[t->outs[e->first_out + k]].bytes;
-  return bytes;
-}
 
 static void
 add_costs (Walk *w, TdDiffPair *pair, guint side, guint event)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "scene/td-format.h"
+#include "tape/td-attributes.h"
 #include "td-diff-private.h"
 #include "td-tape.h"
 
@@ -105,11 +106,11 @@ dup_shapes (const TdDiff *d, const TdDiffPair *p, guint side)
   return g_string_free (s, FALSE);
 }
 
-/* Only the words that differ: "ratio=0.5 → ratio=0.3". */
+/* Only those that differ: "ratio=0.5 → ratio=0.3". */
 static void
 add_attributes (GString *s, const char *a, const char *b)
 {
-  g_auto (GStrv) wa = g_strsplit (a, " ", 0), wb = g_strsplit (b, " ", 0);
+  g_auto (GStrv) wa = td_attributes_split (a), wb = td_attributes_split (b);
 
   if (g_strv_length (wa) != g_strv_length (wb))
     {

@@ -62,6 +62,8 @@ td_growth_dup_title (const TdHolders *self, const TdRetained *retained, const Td
 
   if (h->others)
     return g_strdup ("all smaller groups");
+  if (h->together)
+    return g_strdup ("all together");
   if (row >= 0)
     return td_retained_dup_title (retained, (guint)row);
   out = g_string_new (self->by == TD_HOLDERS_BY_SITE ? td_tape_category_name (h->category)
@@ -109,6 +111,8 @@ td_growth_headline (const TdHolders *self, const TdRetained *retained)
                               td_format_bytes (bytes, young->bytes[self->n_marks - 1]),
                               young->n_iterations);
     }
+  if (self->together.grows && (!h || !h->grows))
+    return td_holders_sentence (self, &self->together);
   if (!h || !h->grows)
     return g_strdup_printf ("Nothing grows. After iteration %" G_GINT64_FORMAT
                             ", %s of earlier work are still there.",

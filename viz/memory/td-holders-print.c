@@ -81,6 +81,8 @@ advice (const TdHolders *self, const TdHolder *h)
 
   if (h->others)
     return "They are too small one by one to be named";
+  if (h->together)
+    return "See the views holders and growth";
   if (*producer != '\0')
     return foreign_advice (producer);
   return td_holder_advice (h->largest.holder, (h->largest.flags & TD_TAPE_HELD_IN_GRAPH) != 0);
@@ -129,6 +131,38 @@ append_site (GString *out, const TdHolders *self, const TdHolder *h)
                           where ? where : "");
 }
 
+/* Of no single place; the largest group says where to begin. */
+static void
+append_together (GString *out, const TdHolders *self, const TdHolder *h)
+{
+  TdHolder largest = { .kind = h->largest.holder,
+                       .holder_site = h->largest.holder_site,
+                       .held_site = h->largest.held_site,
+                       .name = h->largest.name,
+                       .site = h->largest.site,
+                       .opdef = h->largest.opdef,
+                       .category = h->largest.category,
+                       .largest = h->largest };
+
+  g_string_append (out, "in groups none of which grows steadily by itself");
+  if (h->largest.n_objects == 0)
+    return;
+  g_string_append (out, "; the largest of them: ");
+  if (self->by == TD_HOLDERS_BY_SITE)
+    append_site (out, self, &largest);
+  else
+    append_holder (out, self, &largest);
+}
+
+/* What a row is kept by; the sum of several has no holder. */
+static const char *
+holder_name (const TdHolder *h)
+{
+  return h->others     ? "others"
+         : h->together ? "all together"
+                       : td_tape_holder_name (h->largest.holder);
+}
+
 char *
 td_holders_sentence (const TdHolders *self, const TdHolder *h)
 {
@@ -145,6 +179,8 @@ td_holders_sentence (const TdHolders *self, const TdHolder *h)
                           td_format_bytes (now, h->bytes[last]));
   if (h->others)
     g_string_append (out, "in many small groups");
+  else if (h->together)
+    append_together (out, self, h);
   else if (self->by == TD_HOLDERS_BY_SITE)
     append_site (out, self, h);
   else
@@ -313,8 +349,7 @@ json_leak (TdJson *j, const TdHolders *self, const TdHolder *h)
   json_site (j, self, "site", h->largest.site != 0 ? h->largest.site : h->held_site);
   td_json_member_string (j, "category", td_tape_category_name (h->largest.category));
   td_json_member_double (j, "bytes_per_iteration", h->bytes_per_iteration);
-  td_json_member_string (j, "holder",
-                         h->others ? "others" : td_tape_holder_name (h->largest.holder));
+  td_json_member_string (j, "holder", holder_name (h));
   td_json_key (j, "holder_site");
   if (at)
     td_json_string (j, at);
@@ -376,7 +411,7 @@ growth_csv (const TdHolders *self, GString *out)
         guint32 held
             = h->largest.holder_site != 0 ? h->largest.holder_site : h->largest.held_site;
 
-        csv_text (out, h->others ? "others" : td_tape_holder_name (h->largest.holder));
+        csv_text (out, holder_name (h));
         csv_text (out, site_text (self, held, text));
         g_string_append_printf (out, ",%d\n", h->grows);
       }
@@ -405,7 +440,7 @@ growth_text (const TdHolders *self, GString *out)
 
   for (guint i = 0; i < td_holders_n_growing (self); i++)
     {
-      g_autofree char *sentence = td_holders_sentence (self, &self->holders[i]);
+      g_autofree char *sentence = td_holders_sentence (self, td_holders_get_growing (self, i));
 
       g_string_append_printf (out, "%u: %s\n", i + 1, sentence);
     }
@@ -448,8 +483,9 @@ leaks_text (const TdHolders *self, const TdRetained *retained, GString *out)
 
   for (guint i = 0; i < n; i++)
     {
-      g_autofree char *first = retained_sentence (retained, self, &self->holders[i]);
-      g_autofree char *sentence = td_holders_sentence (self, &self->holders[i]);
+      const TdHolder *h = td_holders_get_growing (self, i);
+      g_autofree char *first = retained_sentence (retained, self, h);
+      g_autofree char *sentence = td_holders_sentence (self, h);
 
       if (first)
         g_string_append_printf (out, "After iteration %" G_GINT64_FORMAT ": %s.\n  ",
@@ -478,10 +514,11 @@ td_leaks_print (const TdHolders *self, const TdRetained *retained, const char *f
   td_json_begin_array (&j);
   for (guint i = 0; i < n; i++)
     {
-      g_autofree char *first = retained_sentence (retained, self, &self->holders[i]);
+      const TdHolder *h = td_holders_get_growing (self, i);
+      g_autofree char *first = retained_sentence (retained, self, h);
 
       td_json_begin_object (&j);
-      json_leak (&j, self, &self->holders[i]);
+      json_leak (&j, self, h);
       td_json_member_string (&j, "sentence", first);
       td_json_end_object (&j);
     }

@@ -1,19 +1,16 @@
 /*
- * Reading marks of what outlived its iteration, and finding what grows. Tables are in
- * td-holders-print.c, pictures in td-holders-scene.c.
+ * Reading marks of what outlived its iteration, and putting together what is held. What grows
+ * is judged in td-holders-judge.c, tables are in td-holders-print.c, pictures in
+ * td-holders-scene.c.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <string.h>
 
-#include "td-holders.h"
+#include "td-holders-private.h"
 
 #define NEW_MARKS 300 /* the newest, all loaded */
 #define OLD_MARKS 300 /* of those before, spread evenly */
-#define OLD_ENOUGH 8  /* iterations whose arrays are still there */
-#define STEPS 8
-#define FEWEST_STEPS 3
-#define QUARTERS 4
 
 static void
 add_mark (GArray *marks, const TdTapeIteration *it)
@@ -71,6 +68,7 @@ read_marks (TdTapeReader *reader, TdRange range)
 
 /* ---- holders ---- */
 
+/* Names make no difference: a program may give each array that it keeps one of its own. */
 static gboolean
 is_of (const TdHolder *h, const TdTapeHeld *row, TdHoldersBy by)
 {
@@ -79,8 +77,7 @@ is_of (const TdHolder *h, const TdTapeHeld *row, TdHoldersBy by)
   if (by == TD_HOLDERS_BY_SITE)
     return h->site == row->site && h->opdef == row->opdef && h->category == row->category;
   return h->kind == row->holder && h->holder_site == row->holder_site
-         && h->held_site == row->held_site && h->held_opdef == row->held_opdef
-         && h->name == row->name;
+         && h->held_site == row->held_site && h->held_opdef == row->held_opdef;
 }
 
 static TdHolder *
@@ -123,89 +120,64 @@ add_rows (GArray *holders, const TdHoldersMark *mark, guint at, guint n_marks, T
         continue;
       h->bytes[at] += row->bytes;
       h->n_objects[at] += row->n_objects;
+      if (h->name != row->name)
+        h->name = 0;
       if (at + 1 < n_marks)
         continue;
-      h->n_iterations = MAX (h->n_iterations, row->n_iterations);
       if (row->bytes > h->largest.bytes || h->largest.n_objects == 0)
         h->largest = *row;
     }
 }
 
-static guint
-find_birth (const TdHolder *h)
-{
-  guint at = 0;
+/* ---- what grows ---- */
 
-  while (h->n_objects[at] == 0)
-    at++;
-  return at;
-}
-
-/* More in nearly every one of the last steps since the first array, and far more than there
- * has ever been before it became fewer, as looks miss when there was most: a list that is given
- * up now and then grows no further than the last time. */
-static gboolean
-grows_in_steps (const TdHolder *h, guint n_marks)
-{
-  guint birth = find_birth (h), steps = MIN (STEPS, n_marks - MAX (birth, 1));
-  guint first = n_marks - 1 - steps, up = 0, peak = 0;
-
-  for (guint i = first; i + 1 < n_marks; i++)
-    up += h->n_objects[i + 1] > h->n_objects[i];
-  for (guint i = 0; i + 1 < n_marks; i++)
-    if (h->n_objects[i + 1] < h->n_objects[i])
-      peak = MAX (peak, h->n_objects[i]);
-  return steps >= FEWEST_STEPS && up + (steps == STEPS) >= steps
-         && h->n_objects[n_marks - 1] > 2 * peak;
-}
-
-/* From the first array on, in every quarter of the iterations both the fewest and the most are
- * more than in the quarter before: growth now and then, or under what comes and goes. */
-static gboolean
-grows_in_the_long_run (const TdHolder *h, const TdHoldersMark *marks, guint n_marks)
-{
-  guint least[QUARTERS], most[QUARTERS] = { 0 }, birth = find_birth (h);
-  gint64 length = marks[n_marks - 1].iteration - marks[birth].iteration + 1;
-  for (guint q = 0; q < QUARTERS; q++)
-    least[q] = G_MAXUINT;
-  for (guint i = birth; i < n_marks; i++)
-    {
-      guint q = (guint)((marks[i].iteration - marks[birth].iteration) * QUARTERS / length);
-
-      least[q] = MIN (least[q], h->n_objects[i]);
-      most[q] = MAX (most[q], h->n_objects[i]);
-    }
-  for (guint q = 0; q + 1 < QUARTERS; q++)
-    if (least[q + 1] == G_MAXUINT || least[q + 1] <= least[q] || most[q + 1] <= most[q])
-      return FALSE;
-  return 2 * least[QUARTERS - 1] > most[0];
-}
-
-/* More at every look since the first array, of which there are too few to judge by. */
-static gboolean
-may_grow (const TdHolder *h, guint n_marks)
-{
-  guint birth = find_birth (h);
-
-  for (guint i = birth; i + 1 < n_marks; i++)
-    if (h->n_objects[i + 1] <= h->n_objects[i])
-      return FALSE;
-  return h->n_iterations >= 2 && birth + 1 < n_marks
-         && (h->n_iterations < OLD_ENOUGH || n_marks - 1 - birth < FEWEST_STEPS);
-}
-
+/* How many iterations made what a holder keeps at the last mark, at least: several rows may be
+ * of the same ones, but not those whose oldest arrays are of different ones. */
 static void
-judge (TdHolder *h, const TdHoldersMark *marks, guint n_marks)
+count_iterations (TdHolder *h, const TdHoldersMark *mark, TdHoldersBy by)
 {
-  guint first = n_marks - 1 - MIN (STEPS, n_marks - 1);
-  guint64 now = h->bytes[n_marks - 1];
+  g_autoptr (GHashTable) oldest = g_hash_table_new (g_int64_hash, g_int64_equal);
 
-  h->grows = h->n_iterations >= OLD_ENOUGH && now > 0
-             && (grows_in_steps (h, n_marks) || grows_in_the_long_run (h, marks, n_marks));
-  h->may_grow = !h->grows && now > 0 && may_grow (h, n_marks);
-  if (now > h->bytes[first])
-    h->bytes_per_iteration = (double)(now - h->bytes[first])
-                             / (double)(marks[n_marks - 1].iteration - marks[first].iteration);
+  for (guint i = 0; i < mark->n_rows; i++)
+    {
+      const TdTapeHeld *row = &mark->rows[i];
+
+      if (row->n_objects == 0 || !(h->together ? !h->others : is_of (h, row, by)))
+        continue;
+      h->n_iterations = MAX (h->n_iterations, row->n_iterations);
+      if (!(row->flags & TD_TAPE_HELD_OTHERS))
+        g_hash_table_add (oldest, (gpointer)&row->oldest);
+    }
+  h->n_iterations
+      = MIN (MAX (h->n_iterations, g_hash_table_size (oldest)), TD_TAPE_MAX_HELD_ITERATIONS);
+}
+
+/* Together, all that do not grow one by one: what leaks may be spread over places so that each
+ * has too little of it. */
+static void
+add_together (TdHolders *self)
+{
+  TdHolder *all = &self->together;
+
+  all->together = TRUE;
+  all->bytes = g_new0 (guint64, self->n_marks);
+  all->n_objects = g_new0 (guint, self->n_marks);
+  for (guint i = 0; i < self->n_holders; i++)
+    {
+      const TdHolder *h = &self->holders[i];
+
+      if (h->grows)
+        continue;
+      for (guint m = 0; m < self->n_marks; m++)
+        {
+          all->bytes[m] += h->bytes[m];
+          all->n_objects[m] += h->n_objects[m];
+        }
+      if (!h->others && h->largest.bytes >= all->largest.bytes)
+        all->largest = h->largest;
+    }
+  count_iterations (all, &self->marks[self->n_marks - 1], self->by);
+  td__holder_judge (all, self->marks, self->n_marks);
 }
 
 static int
@@ -250,10 +222,17 @@ td_holders_new_in (TdTapeReader *reader, TdRange range, TdHoldersBy by)
   self->n_holders = holders->len;
   self->holders = (TdHolder *)(void *)g_array_free (holders, FALSE);
   for (guint i = 0; i < self->n_holders; i++)
-    judge (&self->holders[i], self->marks, self->n_marks);
+    {
+      count_iterations (&self->holders[i], &self->marks[self->n_marks - 1], by);
+      td__holder_judge (&self->holders[i], self->marks, self->n_marks);
+    }
   if (self->n_marks == 0)
-    g_clear_pointer (&self, td_holders_free);
-  else if (self->n_holders > 0)
+    {
+      g_clear_pointer (&self, td_holders_free);
+      return NULL;
+    }
+  add_together (self);
+  if (self->n_holders > 0)
     g_qsort_with_data (self->holders, (int)self->n_holders, sizeof *self->holders,
                        growing_first, GUINT_TO_POINTER (self->n_marks - 1));
   return self;
@@ -277,6 +256,8 @@ td_holders_free (TdHolders *self)
       g_free (self->holders[i].bytes);
       g_free (self->holders[i].n_objects);
     }
+  g_free (self->together.bytes);
+  g_free (self->together.n_objects);
   g_free (self->marks);
   g_free (self->holders);
   g_free (self);
@@ -285,10 +266,12 @@ td_holders_free (TdHolders *self)
 const TdHolder *
 td_holders_find_young (const TdHolders *self)
 {
-  for (guint i = 0; i < self->n_holders && !self->holders[0].grows; i++)
+  if (td_holders_n_growing (self) > 0)
+    return NULL;
+  for (guint i = 0; i < self->n_holders; i++)
     if (self->holders[i].may_grow)
       return &self->holders[i];
-  return NULL;
+  return self->together.may_grow ? &self->together : NULL;
 }
 
 guint
@@ -298,5 +281,11 @@ td_holders_n_growing (const TdHolders *self)
 
   while (n < self->n_holders && self->holders[n].grows)
     n++;
-  return n;
+  return n + (self->together.grows ? 1 : 0);
+}
+
+const TdHolder *
+td_holders_get_growing (const TdHolders *self, guint i)
+{
+  return i < self->n_holders && self->holders[i].grows ? &self->holders[i] : &self->together;
 }

@@ -31,12 +31,14 @@ typedef enum
 typedef struct
 {
   guint kind; /* TdTapeHolder */
-  guint32 holder_site, held_site, held_opdef, name;
+  guint32 holder_site, held_site, held_opdef;
+  guint32 name;                  /* of the handles, where all have the same one; else 0 */
   guint32 site, opdef, category; /* by site: what made the arrays; else 0 */
   gboolean others;               /* none of those: all that was not listed one by one */
+  gboolean together;             /* none of those: the sum of all that do not grow one by one */
   guint64 *bytes;                /* by mark */
   guint *n_objects;              /* by mark */
-  guint n_iterations; /* that made what it keeps at the last mark, counted up to 64 */
+  guint n_iterations; /* that made what it keeps at the last mark, at least; up to 64 */
   TdTapeHeld largest; /* group at the last mark */
   gboolean grows;
   gboolean may_grow; /* so far more at every look, and too few of them to say so */
@@ -50,14 +52,16 @@ typedef struct
   guint n_marks, n_holders;
   TdHoldersMark *marks; /* by iteration */
   TdHolder *holders;    /* those that grow first, then by bytes at the last mark */
+  TdHolder together;
 } TdHolders;
 
 /**
  * Read the marks up to iteration `last` (-1: all), by holder or by site: the newest 300, and
  * 300 before them, spread evenly.  A holder grows when what it keeps is of 8 or more
  * iterations, at the last mark has bytes, and became more from mark to mark in 7 of the last 8
- * steps (in all, where there are fewer than 8; at least 3).  Owner: the caller. *Errors*: NULL
- * when the tape has no marks.
+ * steps (in all, where there are fewer than 8; at least 3), or from quarter to quarter of the
+ * marks; in arrays, or in bytes.  Names are no difference between holders.
+ * Owner: the caller. *Errors*: NULL when the tape has no marks.
  */
 TdHolders *td_holders_new_by (TdTapeReader *reader, gint64 last, TdHoldersBy by);
 /** The same of the marks of a range of iterations. */
@@ -67,8 +71,12 @@ gboolean td_holders_by_find (const char *name, TdHoldersBy *by);
 void td_holders_free (TdHolders *holders);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdHolders, td_holders_free)
 
+/** Count what grows: holders, and what all others keep together. */
 guint td_holders_n_growing (const TdHolders *holders);
-/** Return the largest of those that may grow, where none does for sure; NULL: there is none. */
+/** Return what grows, from 0 to below their number. */
+const TdHolder *td_holders_get_growing (const TdHolders *holders, guint i);
+/** Return the largest of those that may grow, where none does for sure, or all together; NULL:
+ * there is none. */
 const TdHolder *td_holders_find_young (const TdHolders *holders);
 /** Say what to do about what such a holder keeps, itself or through a graph. */
 const char *td_holder_advice (guint kind, gboolean in_graph);

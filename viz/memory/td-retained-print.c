@@ -124,21 +124,24 @@ handle_in (const char *line)
   return end > at && end[strspn (end, " \t")] == ')' ? g_strndup (at, (gsize)(end - at)) : NULL;
 }
 
+/* What the source calls a handle; else its name, if that is asked for. */
+static char *
+dup_called (const TdRetained *self, const TdTapeObject *o, gboolean by_name)
+{
+  g_autofree char *line = o->holder_site != 0 ? dup_line (self, o->holder_site) : NULL;
+  g_autofree char *handle = line ? handle_in (line) : NULL;
+  const char *name
+      = by_name && o->name != 0 ? td_tape_reader_string (self->reader, o->name) : NULL;
+
+  if (handle)
+    return g_utf8_make_valid (handle, -1);
+  return name && *name ? g_utf8_make_valid (name, -1) : NULL;
+}
+
 char *
 td_retained_dup_handle (const TdRetained *self, guint object)
 {
-  const TdTapeObject *o = &self->tape->objects[object];
-  g_autofree char *line = o->holder_site != 0 ? dup_line (self, o->holder_site) : NULL;
-  char *handle = line ? handle_in (line) : NULL;
-  const char *name = o->name != 0 ? td_tape_reader_string (self->reader, o->name) : NULL;
-
-  if (handle)
-    {
-      char *valid = g_utf8_make_valid (handle, -1);
-      g_free (handle);
-      return valid;
-    }
-  return name && *name ? g_utf8_make_valid (name, -1) : NULL;
+  return dup_called (self, &self->tape->objects[object], TRUE);
 }
 
 static guint32
@@ -149,10 +152,11 @@ held_at (const TdTapeObject *o)
 
 /* "user handle `total_loss` (train.c:52)" */
 static void
-append_handle (GString *out, const TdRetained *self, guint object, gboolean several)
+append_handle (GString *out, const TdRetained *self, guint object, gboolean several,
+               gboolean by_name)
 {
   const TdTapeObject *o = &self->tape->objects[object];
-  g_autofree char *name = td_retained_dup_handle (self, object);
+  g_autofree char *name = dup_called (self, o, by_name);
   g_autofree char *at = place (self, held_at (o));
 
   if (o->holder == TD_TAPE_HOLDER_HANDLE)
@@ -177,7 +181,7 @@ td_retained_dup_title (const TdRetained *self, guint row)
     {
       if (r->n > 1)
         g_string_append_printf (out, "%u ", r->n);
-      append_handle (out, self, r->first, r->n > 1);
+      append_handle (out, self, r->first, r->n > 1, !r->several_names);
     }
   else
     {
@@ -207,7 +211,7 @@ append_step (GString *out, const TdRetained *self, guint object)
     {
     case TD_TAPE_OBJECT_HANDLE:
       if (o->flags & TD_TAPE_OBJECT_ROOT)
-        append_handle (out, self, object, FALSE);
+        append_handle (out, self, object, FALSE, TRUE);
       else
         g_string_append (out, "its gradient");
       return;
@@ -259,7 +263,7 @@ append_held (GString *out, const TdRetained *self, const TdRetainedRow *r)
   const char *op = op_of (self, o->opdef), *name = NULL;
   g_autofree char *at = place (self, o->site);
 
-  if (o->name != 0)
+  if (o->name != 0 && !r->several_names)
     name = td_tape_reader_string (self->reader, o->name);
   if (r->n > 1)
     g_string_append_printf (out, "%u × ", r->n);
@@ -289,7 +293,7 @@ td_retained_sentence (const TdRetained *self, guint row)
     }
   append_held (out, self, r);
   g_string_append (out, " held by ");
-  append_handle (out, self, r->first, r->n > 1);
+  append_handle (out, self, r->first, r->n > 1, !r->several_names);
   g_string_append_printf (out, " retain%s %s", r->n > 1 ? "" : "s",
                           td_format_bytes (bytes, r->retained));
   if (r->n_nodes > 0)
@@ -347,7 +351,8 @@ json_row (TdJson *j, const TdRetained *self, guint row)
 {
   const TdRetainedRow *r = &self->rows[row];
   const TdTapeObject *o = &self->tape->objects[r->first];
-  g_autofree char *handle = r->shared ? NULL : td_retained_dup_handle (self, r->first);
+  g_autofree char *handle
+      = r->shared ? NULL : dup_called (self, &self->tape->objects[r->first], !r->several_names);
   g_autofree char *sentence = td_retained_sentence (self, row);
 
   td_json_begin_object (j);

@@ -34,12 +34,13 @@ last_reference (const TdTapeIteration *t, guint i)
 
 /* ---- groups ---- */
 
+/* As in td-holders.c, names make no difference. */
 static guint
 hash_handle (gconstpointer key)
 {
   const TdTapeObject *o = key;
 
-  return ((o->site * 31 + o->holder_site) * 31 + o->opdef) * 31 + o->name * 7 + o->holder;
+  return ((o->site * 31 + o->holder_site) * 31 + o->opdef) * 31 + o->holder;
 }
 
 static gboolean
@@ -48,7 +49,7 @@ same_handle (gconstpointer a, gconstpointer b)
   const TdTapeObject *x = a, *y = b;
 
   return x->site == y->site && x->holder_site == y->holder_site && x->opdef == y->opdef
-         && x->name == y->name && x->holder == y->holder;
+         && x->holder == y->holder;
 }
 
 static void
@@ -174,6 +175,8 @@ find_rows (TdRetained *self, const Graph *g, guint *row_of_node)
         {
           row = &g_array_index (rows, TdRetainedRow, row_of_node[1 + g->group[i]]);
           row->n++;
+          row->several_names
+              |= row->first != G_MAXUINT && o->name != t->objects[row->first].name;
           if (row->first == G_MAXUINT || o->id > t->objects[row->first].id)
             row->first = i;
         }
@@ -449,12 +452,12 @@ td_retained_free (TdRetained *self)
 gint
 td_retained_find (const TdRetained *self, const TdHolder *h)
 {
-  for (guint i = 0; i < self->n_rows && !h->others; i++)
+  for (guint i = 0; i < self->n_rows && !h->others && !h->together; i++)
     {
       const TdTapeObject *o = &self->tape->objects[self->rows[i].first];
 
       if (!self->rows[i].shared && o->holder == h->kind && o->holder_site == h->holder_site
-          && o->site == h->held_site && o->opdef == h->held_opdef && o->name == h->name)
+          && o->site == h->held_site && o->opdef == h->held_opdef)
         return (gint)i;
     }
   return -1;

@@ -14,14 +14,15 @@ G_BEGIN_DECLS
 /* A group of handles of one place, or objects that no single group keeps alive. */
 typedef struct
 {
-  gboolean shared;   /* kept alive by several groups: releasing one of them does not free it */
-  guint first;       /* object: the newest handle of the group, or the top of what is shared */
-  guint n;           /* handles of the group, or objects that are shared */
-  guint n_sharers;   /* if shared: the handles that reach it; 0: not counted */
-  guint64 own;       /* bytes of arrays that the handles refer to themselves */
-  guint64 retained;  /* bytes that are freed when all handles are released */
-  guint64 elsewhere; /* bytes of it that something not recorded keeps alive as well */
-  guint n_nodes;     /* operations that would be freed */
+  gboolean shared; /* kept alive by several groups: releasing one of them does not free it */
+  guint first;     /* object: the newest handle of the group, or the top of what is shared */
+  guint n;         /* handles of the group, or objects that are shared */
+  gboolean several_names; /* of its handles: none of them is the group's */
+  guint n_sharers;        /* if shared: the handles that reach it; 0: not counted */
+  guint64 own;            /* bytes of arrays that the handles refer to themselves */
+  guint64 retained;       /* bytes that are freed when all handles are released */
+  guint64 elsewhere;      /* bytes of it that something not recorded keeps alive as well */
+  guint n_nodes;          /* operations that would be freed */
   guint n_arrays;
   gint64 oldest, newest; /* iterations that made the arrays; -1: none */
   guint n_iterations;

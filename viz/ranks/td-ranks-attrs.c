@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "diff/td-diff.h"
+#include "tape/td-attributes.h"
 #include "td-ranks-private.h"
 #include "td-tape-writer.h"
 
@@ -58,7 +59,7 @@ is_own (const char *op, const char *word)
 static char *
 dup_common (const char *op, const char *attrs)
 {
-  g_auto (GStrv) words = g_strsplit (attrs, " ", -1);
+  g_auto (GStrv) words = td_attributes_split (attrs);
   GString *out = g_string_new (NULL);
 
   for (guint i = 0; words[i]; i++)
@@ -242,7 +243,7 @@ classify (const TdRanksAttrs *a, TdRanks *self, guint event, guint *classes)
 static char *
 dup_change (const char *a, const char *b)
 {
-  g_auto (GStrv) x = g_strsplit (a, " ", -1), y = g_strsplit (b, " ", -1);
+  g_auto (GStrv) x = td_attributes_split (a), y = td_attributes_split (b);
   GString *out;
 
   if (g_strv_length (x) != g_strv_length (y))

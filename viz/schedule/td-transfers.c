@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "scene/td-format.h"
+#include "tape/td-attributes.h"
 #include "td-transfers.h"
 
 static const char *const need_ids[] = { "needed", "again", "there_and_back" };
@@ -21,7 +22,7 @@ typedef struct
 static char *
 attribute (const char *attrs, const char *name)
 {
-  g_auto (GStrv) words = g_strsplit (attrs, " ", -1);
+  g_auto (GStrv) words = td_attributes_split (attrs);
   gsize n = strlen (name);
 
   for (guint i = 0; words[i]; i++)

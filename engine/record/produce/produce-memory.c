@@ -193,14 +193,21 @@ is_told (const ProducerStorage *s)
                  && s->category != TD_TAPE_CATEGORY_OPTIMIZER));
 }
 
+/* A name only makes a group where no place does: a program may name each array it keeps. */
+static bool
+is_of (const ProducerHeld *g, const ProducerStorage *s)
+{
+  return g->place == s->place && g->kind == s->kind && g->category == s->category
+         && (s->place != 0 || g->name == s->name);
+}
+
 static void
 count (ProducerHeld *groups, uint32_t *n, const ProducerStorage *s)
 {
   ProducerHeld *g = NULL;
 
   for (uint32_t i = 0; g == NULL && i < *n; i++)
-    if (groups[i].place == s->place && groups[i].kind == s->kind && groups[i].name == s->name
-        && groups[i].category == s->category)
+    if (is_of (&groups[i], s))
       g = &groups[i];
   if (g == NULL)
     {
@@ -212,6 +219,8 @@ count (ProducerHeld *groups, uint32_t *n, const ProducerStorage *s)
                              .category = s->category,
                              .oldest = s->made - 1 };
     }
+  if (g->name != s->name)
+    g->name = 0;
   g->n++;
   g->bytes += s->bytes;
   g->oldest = s->made - 1 < g->oldest ? s->made - 1 : g->oldest;

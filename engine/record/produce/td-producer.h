@@ -190,6 +190,7 @@ typedef struct
   uint32_t reserved;
 } TdProducerWait;
 
+/** Say that this rank has waited for others, between two operations. */
 TD_API TdProducerStatus td_producer_wait (TdProducer *p, const TdProducerWait *wait);
 
 /** Write what the open iteration has up to now, so that it is on the tape if the program is

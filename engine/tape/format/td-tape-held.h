@@ -38,7 +38,7 @@ typedef struct
   uint32_t site, opdef;           /* that made them; 0: unknown, no operation */
   uint32_t held_site, held_opdef; /* that made the handles */
   uint32_t holder_site;           /* where they are held (td_retain); 0: unknown */
-  uint32_t name;                  /* string: of the handles */
+  uint32_t name;                  /* string: of the handles; 0: none, or not all the same */
   uint8_t category, holder, flags, reserved;
   uint32_t reserved2;
 } TdTapeHeld;

@@ -283,10 +283,60 @@ diff__of_code_and_its_schedule_is_none_element_by_element (void **state)
   sides_clear (&s);
 }
 
+/* ---- shapes in attributes ---- */
+
+static const char *
+reshaped (const char *shape)
+{
+  g_autofree char *text = g_strdup_printf (
+      "#include <tapedeck.h>\n"
+      "int main (int argc, char **argv)\n{\n"
+      "  td_init (&argc, &argv);\n"
+      "  TD_ITERATIONS (i, 2)\n"
+      "    td_report (\"x\", td_item (td_sum (td_reshape (td_zeros (TD_F32, TD_SHAPE (8, 16)), "
+      "TD_SHAPE (%s)))));\n"
+      "  return td_finish ();\n}\n",
+      shape);
+  g_autofree char *name = g_strdup_printf ("%s.tdtape", shape);
+  const char *source = td_test_tmp ("reshaped.c"), *tape = td_test_tmp (name);
+
+  td_test_write_file (source, text, strlen (text));
+  record (source, tape);
+  return tape;
+}
+
+/* A value with blanks is one value: all of it is compared, and said. */
+static void
+diff__says_shapes_among_attributes_whole (void **state)
+{
+  static const struct
+  {
+    const char *shape, *says;
+  } cases[] = { { "8, 4, -1", "shape=(8, 4, 4) → (8, 4, -1)" },
+                { "4, 8, 4", "shape=(8, 4, 4) → (4, 8, 4)" },
+                { "8, 2, 8", "shape=(8, 4, 4) → (8, 2, 8)" },
+                { "8, 16", "shape=(8, 4, 4) → (8, 16)" } };
+  g_autofree char *first = g_strdup (reshaped ("8, 4, 4"));
+
+  (void)state;
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      Sides s = compare (first, 1, reshaped (cases[i].shape), 1);
+      g_autofree char *what = NULL;
+
+      assert_int_equal (s.diff->n_items, 1);
+      assert_true (item_of (s.diff, 0)->aspects & TD_DIFF_ATTRIBUTES);
+      what = td_diff_dup_what (s.diff, item_of (s.diff, 0));
+      assert_contains (what, cases[i].says);
+      sides_clear (&s);
+    }
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
+    td_test (diff__says_shapes_among_attributes_whole),
     td_test (cause__is_found_at_each_place),
     td_test (diff__of_places_counts_what_differs),
     td_test (diff__says_in_what_a_call_differs),
