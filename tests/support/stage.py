@@ -194,7 +194,7 @@ class Ahead:
 
     def stop(self):
         """What is half made goes: ninja removes it."""
-        if self.ninja is not None:
+        if self.ninja is not None and self.ninja.poll() is None:
             self.ninja.send_signal(signal.SIGINT)
             self.ninja.wait()
 
@@ -232,7 +232,7 @@ def alone(clock, build, log):
     log.write_text("".join(json.dumps(second.get(short(test), test)) + "\n" for test in first))
 
 
-def test_it(clock, build, arguments, took):
+def test_it(clock, build, arguments, took, ahead):
     clock.begin("tests")
     weight = {test["name"]: took.get(test["name"], 1) for test in chosen_tests(build, arguments)}
     whole, gone, quiet = sum(weight.values()) or 1, 0, False
@@ -249,6 +249,7 @@ def test_it(clock, build, arguments, took):
             clock.show(int(done), int(total), min(gone / whole, 1))
         elif not quiet and line.strip():
             clock.say(line)
+    ahead.stop()  # what runs alone is alone
     log = build / "meson-logs" / "testlog.json"
     alone(clock, build, log)
     clock.end(log.exists())
@@ -273,7 +274,7 @@ def main():
         return 0
     ahead = Ahead(words)
     try:
-        test_it(clock, build, arguments, took)
+        test_it(clock, build, arguments, took, ahead)
     finally:
         ahead.stop()
     if not log.exists() or log.stat().st_size == 0:
