@@ -144,10 +144,19 @@ fake pkg-config "echo $dir"
 : >"$dir/cmocka.pc"
 fake meson 'mkdir -p "$2" && : >"$2/build.ninja"'
 front_door test
-says 'stage.py gcc,asan,clang,minimal gcc --whole' && says 'asan,clang,minimal asan --no-suite slow' \
-  && says 'minimal clang --suite engine' && says 'minimal minimal --suite engine --suite tape' \
+asan='--no-suite slow --no-suite nvcc' clang='--suite engine --no-suite slow'
+minimal='--suite engine --suite tape --no-suite slow'
+says "stage.py gcc,asan,clang,minimal gcc --ahead asan $asan --whole" \
+  && says "asan,clang,minimal asan --ahead clang $clang $asan" \
+  && says "minimal clang --ahead minimal $minimal $clang" && says "minimal minimal $minimal" \
   && says 'summary.py .build gcc asan clang minimal'
-claim "test builds four times, and adds up" $?
+claim "test builds four times, each next one while tests run, and adds up" $?
+fake meson 'case $2 in *asan) exit 1 ;; esac; mkdir -p "$2" && : >"$2/build.ninja"'
+rm -rf "$dir/tree/.build"
+front_door test
+says 'asan: could not be configured' && ! says 'minimal asan' && says "minimal clang" \
+  && [ "$(cat "$dir/tree/.build/asan.failed")" = 'the configuration' ]
+claim "a build that cannot be configured is noted, and the others go on" $?
 
 fake id 'echo 1000'
 fake dpkg-query 'shift 3; for p; do [ "$p" = git ] || echo "$p installed"; done; exit 1'
