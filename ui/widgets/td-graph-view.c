@@ -297,6 +297,15 @@ keep_places (TdGraphView *self)
   return fits;
 }
 
+/* Nothing is shown; nor will be what was asked for meanwhile. */
+static void
+drop_layout (TdGraphView *self)
+{
+  g_clear_handle_id (&self->still_timer, g_source_remove);
+  g_clear_pointer (&self->better, td_layout_unref);
+  g_clear_pointer (&self->layout, td_layout_unref);
+}
+
 static void
 set_iteration (TdGraphView *self, TdIteration *iteration)
 {
@@ -306,14 +315,14 @@ set_iteration (TdGraphView *self, TdIteration *iteration)
   self->graph = NULL;
   if (!iteration)
     {
-      g_clear_pointer (&self->layout, td_layout_unref);
+      drop_layout (self);
       invalidate_scene (self);
       return;
     }
   self->iteration = td_iteration_ref (iteration);
   if (td_iteration_get_tape (iteration)->flags & TD_TAPE_ITERATION_SNAPSHOT)
     {
-      g_clear_pointer (&self->layout, td_layout_unref);
+      drop_layout (self);
       self->scene_valid = FALSE;
       update_viewport (self);
       return;
@@ -383,8 +392,7 @@ td_graph_view_set_session (TdGraphView *self, TdSession *session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   g_cancellable_cancel (self->cancellable);
   g_clear_object (&self->cancellable);
-  g_clear_handle_id (&self->still_timer, g_source_remove);
-  g_clear_pointer (&self->better, td_layout_unref);
+  drop_layout (self);
   g_clear_pointer (&self->fold, td_fold_free);
   set_iteration (self, NULL);
   self->hover = 0;
@@ -416,7 +424,7 @@ td_graph_view_set_orientation (TdGraphView *self, TdOrientation orientation)
   if (self->orientation == orientation)
     return;
   self->orientation = orientation;
-  g_clear_pointer (&self->layout, td_layout_unref);
+  drop_layout (self);
   self->scene_valid = FALSE;
   self->fitted = TRUE;
   self->fit_whole = self->cut = FALSE;
