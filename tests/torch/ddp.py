@@ -1,5 +1,5 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
-ddp.py STORE [write|rate|alone|adam].
+ddp.py STORE [write|rate|alone|adam|nan].
 
 The last line of each rank is the sum of its weights, to the last bit.
 
@@ -31,7 +31,10 @@ for i in range(ITERATIONS):
         with torch.no_grad():
             net[0].bias.add_(0.5)
     optimizer.zero_grad()
-    model(torch.randn(6, 4)).square().mean().backward()
+    x = torch.randn(6, 4)
+    if odd and mistake == "nan" and i == ODD:
+        x[1, 2] = float("nan")
+    model(x).square().mean().backward()
     optimizer.step()
 print("weights " + float(sum(p.double().sum() for p in net.parameters())).hex())
 torch.distributed.barrier()

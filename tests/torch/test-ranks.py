@@ -104,6 +104,8 @@ def main():
         claim("another learning rate is", named, folder, "rate", "optimizer numbers", 0, [RANKS - 1], "lr")
         claim("and so are ranks of which each trains alone", named, folder, "alone", "optimizer state", 0, list(range(RANKS)),
               "momentum_buffer")
+        claim("a NaN that one rank brings into the means is, whoever it was", named, folder, "nan", "not finite", 2,
+              list(range(RANKS)), "0/weight")
         claim("one process alone has no sums", without, folder)
     claims.end()
 

@@ -239,6 +239,46 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
         = g_strdup ("The mean gives it to all ranks: mend the operation, or clip before it");
 }
 
+static gboolean
+has_own_gradients (const TdSumTable *table)
+{
+  for (guint key = 0; key < table->n; key++)
+    if (key_at (table, key)->kind == TD_TAPE_SUM_GRADIENT)
+      return TRUE;
+  return FALSE;
+}
+
+/* Tapes of a framework that averages where nobody can look: whose it is, they do not say. */
+static void
+say_mean_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
+                     const TdSumTable *table, guint key, const TdTapeRankSum *s)
+{
+  g_autofree gboolean *bad = g_new0 (gboolean, self->n);
+  g_autofree char *names = NULL, *when = td__ranks_dup_when (row->number, g->last);
+  TdRanksFinding *f;
+  char count[TD_FORMAT_SIZE];
+
+  g->not_finite = TRUE;
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdTapeRankSum *of = td__sum_table_get (table, key, i);
+
+      bad[i] = of && of->n_not_finite > 0;
+    }
+  names = td__ranks_dup_names (self, bad);
+  f = td__ranks_add (self, TD_RANKS_NOT_FINITE, TD_RANKS_ERROR, row->number, bad);
+  f->after = g->last;
+  f->array = g_strdup (key_at (table, key)->path);
+  f->sentence = g_strdup_printf ("%s went wrong together %s: the gradient of `%s` has %s NaN "
+                                 "or infinite %s after the mean; which rank brought them is "
+                                 "not on the tapes",
+                                 names, when, f->array,
+                                 td_format_count (count, (gint64)s->n_not_finite),
+                                 td_plural (s->n_not_finite, "element", "elements"));
+  f->advice = g_strdup ("Record at level stats, and look on each rank's tape where the first "
+                        "NaN was made (tapedeck show --view origin)");
+}
+
 /* ---- the mean ---- */
 
 /* Do 16 bits hold it, of either half format? */
@@ -495,6 +535,9 @@ look_at_key (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, const TdS
         continue;
       if (kind == TD_TAPE_SUM_GRADIENT && s->n_not_finite > 0 && !g->not_finite)
         say_not_finite (g, self, row, table, key);
+      if (kind == TD_TAPE_SUM_MEAN && s->n_not_finite > 0 && !g->not_finite
+          && !has_own_gradients (table))
+        say_mean_not_finite (g, self, row, table, key, s);
       if (kind == TD_TAPE_SUM_MEAN && !is_absent (s) && !checked && !g->wrong_mean)
         {
           checked = TRUE; /* of the others it is enough that they have the same */

@@ -28,7 +28,7 @@ typedef enum
   TD_RANKS_NUMBERS,     /* of the optimizer: learning rate, count of updates, loss scale */
   TD_RANKS_MEANS,       /* ranks got different means of one gradient */
   TD_RANKS_UPDATES,     /* some ranks made more updates than others */
-  TD_RANKS_NOT_FINITE,  /* NaN or infinity in a rank's own gradient */
+  TD_RANKS_NOT_FINITE,  /* NaN or infinity in a rank's own gradient, or in a mean */
   TD_RANKS_ABSENT,      /* some ranks have no such gradient */
   TD_RANKS_GRAPHS,      /* iterations differ in their operations */
   TD_RANKS_MEAN_CHECK,  /* the mean is not that of the gradients */
