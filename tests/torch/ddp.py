@@ -25,13 +25,13 @@ if mistake == "adam":
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 else:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2 if odd and mistake == "rate" else 0.1, momentum=0.9)
-torch.manual_seed(10 + RANK)
+numbers = torch.Generator().manual_seed(10 + RANK)
 for i in range(ITERATIONS):
     if odd and mistake == "write" and i == ODD:
         with torch.no_grad():
             net[0].bias.add_(0.5)
     optimizer.zero_grad()
-    x = torch.randn(6, 4)
+    x = torch.randn(6, 4, generator=numbers)
     if odd and mistake == "nan" and i == ODD:
         x[1, 2] = float("nan")
     model(x).square().mean().backward()
