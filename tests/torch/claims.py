@@ -3,6 +3,7 @@
 SPDX-License-Identifier: MIT
 """
 import os
+import shutil
 import subprocess
 import sys
 
@@ -16,6 +17,17 @@ def find_python():
             return python
     print("1..0 # SKIP no Python has PyTorch (python3-torch)")
     sys.exit(77)
+
+
+def skip_without_ranks(python):
+    """Ranks want mpirun and gloo: without one of them the test is skipped."""
+    if shutil.which("mpirun") is None:
+        print("1..0 # SKIP no mpirun here (openmpi-bin)")
+        sys.exit(77)
+    if subprocess.run([python, "-c", "from torch.distributed import ProcessGroupGloo"],
+                      capture_output=True).returncode != 0:
+        print("1..0 # SKIP this PyTorch has no gloo")
+        sys.exit(77)
 
 
 def environment(package, **more):

@@ -8,7 +8,6 @@ SPDX-License-Identifier: MIT
 """
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -256,13 +255,7 @@ def alone(folder):
 
 
 def main():
-    if shutil.which("mpirun") is None:
-        print("1..0 # SKIP no mpirun here (openmpi-bin)")
-        sys.exit(77)
-    if subprocess.run([python, "-c", "from torch.distributed import ProcessGroupGloo"],
-                      capture_output=True).returncode != 0:
-        print("1..0 # SKIP this PyTorch has no gloo")
-        sys.exit(77)
+    claims.skip_without_ranks(python)
     with tempfile.TemporaryDirectory() as folder:
         claim("every call of a program of 2 ranks is in the ladder, with kind, bytes, root, dtype and line", kinds, folder, 2)
         claim("and of 4", kinds, folder, 4)

@@ -8,7 +8,6 @@ SPDX-License-Identifier: MIT
 """
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -89,13 +88,7 @@ def without(folder):
 
 
 def main():
-    if shutil.which("mpirun") is None:
-        print("1..0 # SKIP no mpirun here (openmpi-bin)")
-        sys.exit(77)
-    if subprocess.run([python, "-c", "from torch.distributed import ProcessGroupGloo"],
-                      capture_output=True).returncode != 0:
-        print("1..0 # SKIP this PyTorch has no gloo")
-        sys.exit(77)
+    claims.skip_without_ranks(python)
     with tempfile.TemporaryDirectory() as folder:
         claim("ranks that do the same have nothing found, and whole tapes", clean, folder, "")
         claim("nor with Adam, whose states are compared too", clean, folder, "adam")
