@@ -174,18 +174,19 @@ typedef struct
   bool double_buffering;
   /** Sum gradients while backward computes those that come after them, from the fourth update
    * on.  Numbers are the same as without, bit for bit.  Between GPUs, by NCCL, one optimizer at
-   * a time does so: the first that was made; others sum in their updates. */
+   * a time does so: the first that was made; others sum in their updates.  Not together with
+   * .double_buffering, which leaves nothing to sum in backward: TD_ERR_ARG. */
   bool overlap;
+  int64_t bucket_bytes; /**< so many are summed at once, unless one array has more */
   /** Let the random state of rank 0 go with its numbers: noise that hooks add to means
    * (td_gradient_noise_new) is the same on all ranks then, and so are the elements that dropout
    * leaves out, and examples that ranks draw.  Off: each rank draws its own. */
   bool bcast_random;
-  int64_t bucket_bytes; /**< so many are summed at once, unless one array has more */
   int end_;
 } TdMultiNodeOpt;
 #define TD_MULTI_NODE_DEFAULTS                                                                 \
   .allreduce_grad_dtype = TD_F32, .double_buffering = false, .overlap = false,                 \
-  .bcast_random = false, .bucket_bytes = 1 << 20
+  .bucket_bytes = 1 << 20, .bcast_random = false
 /** Have an optimizer update by the mean of all ranks' gradients.  Now, with the first update,
  * and with the first after a parameter has come or got its shape, all get rank 0's parameters,
  * persistents and optimizer, and by .bcast_random its random state: rank 0 alone may load a
