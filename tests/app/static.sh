@@ -1,6 +1,6 @@
 #!/bin/sh
 # static.sh SOURCE-ROOT: configured with -Ddefault_library=static, what is installed makes programs that hold the engine,
-# by pkg-config alone and by `tapedeck run`. It builds the engine anew, so that it takes minutes.
+# by pkg-config alone and by `tapedeck run`. It builds the engine anew, without optimization: what is linked is the same.
 # SPDX-License-Identifier: MIT
 set -u
 source=$1
@@ -21,8 +21,8 @@ prefix=$root/usr/local
 
 configures ()
 {
-  meson setup "$root/build" "$source" --prefix=/usr/local --libdir=lib -Dbuildtype=release -Ddefault_library=static -Dui=disabled \
-    -Dviz=disabled -Dcuda=disabled -Dtests=false
+  meson setup "$root/build" "$source" --prefix=/usr/local --libdir=lib -Dbuildtype=plain -Doptimization=0 \
+    -Ddefault_library=static -Dui=disabled -Dviz=disabled -Dcuda=disabled -Dtests=false
 }
 installs ()
 {

@@ -3,8 +3,8 @@
 
 Counted are CMocka test functions, TAP lines, and each other meson test as one. A test that died
 without a result, and a build that failed, each count as one failure. Named are those that were
-skipped, those that passed only when they ran alone, and last those that failed: who keeps the end
-of a long output only has what matters.
+skipped, those that passed only when they ran alone, and last those that failed, and what took the
+time: who keeps the end of a long output only has what matters.
 SPDX-License-Identifier: MIT
 """
 import json
@@ -12,6 +12,7 @@ import pathlib
 import re
 import sys
 
+LONGEST = 6  # tests
 ORDER = ("skipped", "alone", "failed")
 CMOCKA = re.compile(r"^\[ *(OK|FAILED|SKIPPED) *\] (?!\d+ test\(s\))(.+)$", re.M)
 CMOCKA_SUM = re.compile(r"^\[ *(PASSED|FAILED|SKIPPED) *\] (\d+) test\(s\)", re.M)
@@ -43,8 +44,28 @@ def parts(test):
     return found
 
 
+def times(root):
+    """What stage.py has noted: seconds of "NAME build" and "NAME tests"."""
+    try:
+        return json.loads((root / "times.json").read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def took(known, name, tests):
+    """A line on what a build took, and on which of its tests took longest; None: it has no tests."""
+    longest = sorted(tests, key=lambda test: -test.get("duration", 0))[:LONGEST]
+    if not longest:
+        return None
+    steps = ", ".join(f"{what} {round(known[f'{name} {what}'])} s" for what in ("build", "tests")
+                      if f"{name} {what}" in known)
+    return f"  {name:8} {steps}; longest: " + ", ".join(
+        f"{test['name'].split(' / ')[-1]} {round(test.get('duration', 0))} s" for test in longest)
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
+    known, durations = times(root), []
     total = {"passed": 0, "failed": 0, "skipped": 0}
     notes = []
     for name in sys.argv[2:]:
@@ -55,7 +76,9 @@ def main():
         if failed.exists():
             found.append(("failed", failed.read_text().strip()))
         elif log.exists():
-            for test in map(json.loads, log.read_text(errors="replace").splitlines()):
+            tests = list(map(json.loads, log.read_text(errors="replace").splitlines()))
+            durations.append(took(known, name, tests))
+            for test in tests:
                 found += parts(test)
                 if test.get("alone"):
                     notes.append(("alone", f"  alone   {name}  {test['name'].split(' / ')[-1]} "
@@ -70,6 +93,8 @@ def main():
               f"{here['skipped']:4} skipped" + ("" if found else "  (built, no tests asked)"))
     for _, note in sorted(notes, key=lambda note: (ORDER.index(note[0]), note[1])):
         print(note)
+    for line in filter(None, durations):
+        print(line)
     print("counted: CMocka functions, TAP lines and other meson tests, in every build")
     print(", ".join(f"{n} {kind}" for kind, n in total.items()))
     return 1 if total["failed"] else 0
