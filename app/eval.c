@@ -185,6 +185,24 @@ td_eval_output (TdEval *e, TdVar *y)
     e->out[e->n_out++] = y;
 }
 
+/* How many numbers a list holds at most: the table does not say it, but what lies next does. */
+static int
+room_of (const TdOpClass *cls, const TdAttr *list)
+{
+  size_t end = cls->attrs_size;
+
+  for (int i = 0; i < cls->n_attrs; i++)
+    {
+      const size_t places[] = { cls->attrs[i].offset, cls->attrs[i].n_offset };
+
+      for (int k = 0; k < 2; k++)
+        if (places[k] > list->offset && places[k] < end)
+          end = places[k];
+    }
+  end = (end - list->offset) / sizeof (int);
+  return end < TD_EVAL_MAX_NUMBERS ? (int)end : TD_EVAL_MAX_NUMBERS;
+}
+
 /* An attribute in the form that its class wants. */
 static void
 store (TdEval *e, const TdAttr *attr, char *attrs)
@@ -229,7 +247,7 @@ store (TdEval *e, const TdAttr *attr, char *attrs)
           memcpy (at, numbers, (size_t)attr->count * sizeof (int));
           break;
         }
-      n = a->none ? -1 : td_eval_ints (e, attr->name, numbers, TD_MAX_DIMS);
+      n = a->none ? -1 : td_eval_ints (e, attr->name, numbers, room_of (e->cls, attr));
       memcpy (at, numbers, (size_t)(n > 0 ? n : 0) * sizeof (int));
       memcpy (attrs + attr->n_offset, &n, sizeof n);
       break;

@@ -194,6 +194,10 @@ eval__says_in_one_line_what_is_wrong (void **state)
     { "relu --in x.npy -o x.npy/y", 2, "x.npy/y: Not a directory" },
     { "max --in x.npy --attr axis=99999999999", 2, "axis: a number is too large" },
     { "reshape --in x.npy --attr shape=1,1,1,1,1,1,1,1,1", 2, "at most 8 sizes expected" },
+    /* a list in a class's own struct, where other attributes lie behind it */
+    { "resize_images_grad --in x.npy --attr input_shape=1,1,1,1,1,1,1,1,1", 2,
+      "input_shape: at most 2 numbers expected, got 9" },
+    { "resize_images_grad --in x.npy --attr input_shape=4,4,4", 2, "at most 2 numbers" },
     { "softmax_grad --in x.npy --in x.npy --attr axis=2", 1, "0 <= axis < y.ndim expected" },
     { "softmax --in x.npy --attr axis=5", 1, "softmax: " },
     { "add --in x.npy --in big.npy", 1, "a (2, 3) f32, b (4, 4) f32" },
