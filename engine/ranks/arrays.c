@@ -110,7 +110,7 @@ td__common_explain (TdComm *comm, const TdCommon *common, const char *of, TdMeet
     td__lines_put (&lines, "%s", of);
   for (int i = 0; i < common->n; i++)
     put_line (&lines, &common->of[i]);
-  status = td__explain (comm, &lines, "", kind, site);
+  status = td__explain (comm, &lines, "", "", kind, site);
   td__lines_clear (&lines);
   return status;
 }

@@ -151,9 +151,9 @@ void td__lines_put (TdLines *lines, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
 void td__lines_clear (TdLines *lines);
 /** Digests differ: fail on all ranks, by the first line that is not rank 0's.  before: what
- * the message begins with, "" for nothing. */
-TdStatus td__explain (TdComm *comm, const TdLines *own, const char *before, TdMeetKind kind,
-                      const TdSite *site);
+ * the message begins with, after: what it says to do; "" for nothing. */
+TdStatus td__explain (TdComm *comm, const TdLines *own, const char *before, const char *after,
+                      TdMeetKind kind, const TdSite *site);
 /** Give all ranks rank 0's bytes, in host memory. */
 TdStatus td__bcast_bytes (TdComm *comm, void *bytes, size_t n, const TdSite *site);
 

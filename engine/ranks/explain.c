@@ -46,22 +46,22 @@ line_at (const TdLines *lines, int i)
 
 /* What is to be said where this rank's list is not rank 0's; false: it is. */
 static bool
-first_difference (const TdLines *own, const TdLines *roots, const char *before, char *note,
-                  size_t size)
+first_difference (const TdLines *own, const TdLines *roots, const char *before,
+                  const char *after, char *note, size_t size)
 {
   for (int i = 0; i < own->n || i < roots->n; i++)
     if (strcmp (line_at (own, i), line_at (roots, i)) != 0)
       {
-        snprintf (note, size, "%sit has %.80s where rank 0 has %.80s", before, line_at (own, i),
-                  line_at (roots, i));
+        snprintf (note, size, "%sit has %.80s where rank 0 has %.80s%s", before,
+                  line_at (own, i), line_at (roots, i), after);
         return true;
       }
   return false;
 }
 
 TdStatus
-td__explain (TdComm *comm, const TdLines *own, const char *before, TdMeetKind kind,
-             const TdSite *site)
+td__explain (TdComm *comm, const TdLines *own, const char *before, const char *after,
+             TdMeetKind kind, const TdSite *site)
 {
   TdMeet mine = td__meet_of (kind, NULL, site);
   TdLines roots = { NULL, own->n };
@@ -74,7 +74,7 @@ td__explain (TdComm *comm, const TdLines *own, const char *before, TdMeetKind ki
     status = td__bcast_bytes (comm, roots.of, (size_t)roots.n * sizeof *roots.of, site);
   if (status == TD_OK)
     {
-      if (first_difference (own, &roots, before, mine.note, sizeof mine.note))
+      if (first_difference (own, &roots, before, after, mine.note, sizeof mine.note))
         mine.flags |= TD_MEET_FAILED;
       status = td__meet (comm, &mine, site);
     }

@@ -180,7 +180,7 @@ td__opt_kind_explain (TdComm *comm, const TdOpt *opt, TdMeetKind kind, const TdS
   for (int i = 0; i < opt->n_slots; i++)
     td__lines_put (&lines, "%.200s %s", opt->slots[i].key,
                    td_shape_text (&opt->slots[i].param->node->shape, shape, sizeof shape));
-  status = td__explain (comm, &lines, "optimizers of one kind expected: ", kind, site);
+  status = td__explain (comm, &lines, "optimizers of one kind expected: ", "", kind, site);
   td__lines_clear (&lines);
   return status;
 }

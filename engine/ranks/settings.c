@@ -101,10 +101,14 @@ td__opt_settings_digest (const TdOpt *opt)
 
 /* --- the lines --- */
 
-/* "hook WeightDecay 0.5 of l1/W" */
+/* "hook 1 WeightDecay 0.5 of l1/W": their number in the order in which they run, as other ranks
+ * may have the same in another order.  The last line ends the list: one rank has a hook there
+ * where another has none. */
 static void
 put_hooks (TdLines *lines, const TdOptHook *hooks, const char *of)
 {
+  int place = 1;
+
   for (const TdOptHook *h = hooks; h != NULL; h = h->next)
     {
       char numbers[3 * (NUMBER + 1)] = "", text[NUMBER];
@@ -117,10 +121,13 @@ put_hooks (TdLines *lines, const TdOptHook *hooks, const char *of)
           strcat (numbers, " ");
           strcat (numbers, number_text (h->value[i], text));
         }
-      td__lines_put (lines, "hook %.40s%s%s%s", h->name, numbers,
+      td__lines_put (lines, "hook %d %.40s%s%s%s", place++, h->name, numbers,
                      h->post ? " after the update" : "", of);
     }
-  td__lines_put (lines, "no other hook%s", of);
+  if (place == 1)
+    td__lines_put (lines, "no hook%s", of);
+  else
+    td__lines_put (lines, "no hook %d%s", place, of);
 }
 
 static void
@@ -165,7 +172,8 @@ td__opt_settings_explain (TdComm *comm, const TdOpt *opt, TdMeetKind kind, const
   put_hooks (&lines, opt->hooks, "");
   for (int i = 0; i < opt->n_slots; i++)
     put_slot (&lines, opt, &opt->slots[i]);
-  status = td__explain (comm, &lines, "optimizers differ: ", kind, site);
+  status = td__explain (comm, &lines, "optimizers differ: ", "; give all ranks the same", kind,
+                        site);
   td__lines_clear (&lines);
   return status;
 }
