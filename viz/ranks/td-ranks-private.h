@@ -60,6 +60,16 @@ typedef struct
   gint64 stuck_iteration;
   guint64 first_wait_ns, last_wait_ns; /* from the first's beginning to the last's end */
   gint64 least_offset, most_offset;    /* by meetings; G_MININT64 and G_MAXINT64: none */
+  /* of what it waits: td-ranks-waiting.c */
+  guint64 waited_until; /* by its clock: up to there it is counted */
+  guint behind_for;     /* place: who made it late in this step, since all met */
+  guint64 behind_ns;    /* and by how much */
+  guint64 waited_before;         /* the step that is looked at */
+  guint64 step_ns, step_end_ns;  /* how long that takes, by its clock */
+  gint64 step_number;
+  double lead_sum, lead_squares; /* by how much less it waits than the ranks do on average */
+  guint64 paced_ns;              /* it waited, in the steps of these */
+  guint n_long;                  /* of them, in which the others waited long for it */
 } TdRankTape;
 
 /* One side of a call that ranks make together. */
@@ -143,10 +153,12 @@ struct _TdRanks
   GHashTable *rungs;  /* that some have not come to yet: TdRung itself as key */
   GQueue order;       /* the same, oldest first */
   GQueue *done;       /* the newest that all have left */
+  GPtrArray *fresh;   /* of these, what is of the step that is looked at: borrowed */
   GHashTable *groups; /* by communicator: TdRankGroup */
   guint64 primary;    /* the communicator of all ranks, 0: none yet */
   guint64 n_waits[TD_TAPE_N_WAITS], n_means; /* over all tapes */
-  guint64 run_ns;                            /* the longest tape, from its first to its last */
+  guint64 paced_ns;                          /* the steps whose waiting is compared */
+  guint n_paced, n_long;                     /* how many these are, and with long waits */
   guint64 n_calls;                           /* rungs that all have left */
   gboolean shares_persistents; /* after an update: ranks are given one set of them */
   gint64
@@ -216,12 +228,14 @@ void td__ranks_check_calls (TdRanks *self, const TdRung *rung);
 void td__ranks_list_missing (const TdRanks *self, const TdRung *rung, gboolean *missing);
 /** Hold all clocks against the first rank's by what meetings say. */
 void td__ranks_align_clocks (TdRanks *self);
+/** Nobody leaves it before all have come. */
+gboolean td__rung_is_meeting (const TdRanks *self, const TdRung *rung);
 
 /** List the last calls that all have left, and those that ranks wait in. Owner: the caller; its
  * rungs are borrowed. */
 GPtrArray *td__ranks_list_last (const TdRanks *self);
-/** When everybody was there whom a rank waits for in a call without a meeting, by the first
- * tape's clock. FALSE: it waits for nobody, or somebody is missing or has an unknown clock. */
+/** When everybody was there whom a rank may have waited for in a call without a meeting, by the
+ * first tape's clock. FALSE: nobody, or somebody is missing or has an unknown clock. */
 gboolean td__rung_find_last (const TdRanks *self, const TdRung *rung, guint place,
                              gint64 *last_ns);
 /** Name the call. Owner: borrowed. */
@@ -231,6 +245,13 @@ void td__rung_print (const TdRanks *self, const TdRung *rung, GString *out);
 /** The same with what it brings, and when each came. */
 void td__rung_print_whole (const TdRanks *self, const TdRung *rung, GString *out);
 void td__rung_json (const TdRanks *self, const TdRung *rung, TdJson *json);
+
+/* ---- who waits for whom: td-ranks-waiting.c ---- */
+
+/** Count what was waited in the calls that have ended in this step. */
+void td__ranks_count_waiting (TdRanks *self, const TdRankRow *row);
+/** Say which rank all others wait for, if it is one. */
+void td__ranks_look_for_straggler (TdRanks *self);
 
 /* ---- checks: one file each ---- */
 typedef struct TdRanksParting TdRanksParting;

@@ -1,16 +1,11 @@
 /*
- * What a run as a whole says: optimizers that never average, counts of updates, devices, and
- * who is waited for.
+ * What a run as a whole says: optimizers that never average, counts of updates, and devices.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <string.h>
 
 #include "td-ranks-private.h"
-
-#define MANY_CALLS 10        /* from which on waiting says something */
-#define WAITING_SHARE 0.1    /* of the run, that another rank waits */
-#define STRAGGLER_SHARE 0.75 /* of all waiting, that is for one rank */
 
 /* ---- a plain optimizer ---- */
 
@@ -263,61 +258,13 @@ look_at_devices (TdRanks *self)
     }
 }
 
-/* ---- waiting ---- */
-
-static void
-look_for_straggler (TdRanks *self)
-{
-  guint64 all = 0;
-  guint most = 0;
-  g_autofree gboolean *set = g_new0 (gboolean, self->n);
-  char kept[TD_FORMAT_SIZE], run[TD_FORMAT_SIZE];
-  TdRanksFinding *f;
-
-  for (guint i = 0; i < self->n; i++)
-    {
-      all += self->tapes[i].open.kept_ns;
-      if (self->tapes[i].open.kept_ns > self->tapes[most].open.kept_ns)
-        most = i;
-    }
-  guint64 each = self->tapes[most].open.kept_ns / MAX (self->n - 1, 1);
-  if (self->n_calls < MANY_CALLS
-      || (double)self->tapes[most].open.kept_ns < STRAGGLER_SHARE * (double)all
-      || (double)each < WAITING_SHARE * (double)self->run_ns)
-    return;
-  set[most] = TRUE;
-  f = td__ranks_add (self, TD_RANKS_STRAGGLER, TD_RANKS_NOTE, -1, set);
-  f->sentence = g_strdup_printf ("rank %u is waited for most: each of the others waited %s for "
-                                 "it, of a run of %s",
-                                 self->tapes[most].open.rank, td_format_ns (kept, each),
-                                 td_format_ns (run, self->run_ns));
-}
-
-/* From the first iteration, or call, to the last. */
-static void
-find_length (TdRanks *self)
-{
-  for (guint i = 0; i < self->n; i++)
-    {
-      const TdRankTape *tape = &self->tapes[i];
-      TdTapeSummaries all = td_tape_reader_summaries (tape->reader);
-
-      self->run_ns = MAX (self->run_ns, tape->last_wait_ns - tape->first_wait_ns);
-      if (all.n > 0)
-        self->run_ns
-            = MAX (self->run_ns, all.rows[all.n - 1].start_ns + all.rows[all.n - 1].duration_ns
-                                     - all.rows[0].start_ns);
-    }
-}
-
 void
 td__ranks_look_at_run (TdRanks *self)
 {
-  find_length (self);
   look_for_plain_optimizer (self);
   look_for_left_out (self);
   look_for_more_updates (self);
   look_at_counts (self);
   look_at_devices (self);
-  look_for_straggler (self);
+  td__ranks_look_for_straggler (self);
 }

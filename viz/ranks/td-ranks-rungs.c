@@ -10,7 +10,6 @@
 #include "td-ranks-private.h"
 
 #define MOST_OPEN 4096        /* of tapes whose iterations are thinned differently */
-#define MOST_DONE 24          /* the ladder's last ones */
 #define MOST_TICKS_NS 1000000 /* that counting ticks makes of one clock */
 
 guint
@@ -201,105 +200,48 @@ is_meeting (const TdRungSide *side)
 }
 
 /* Where a meeting failed, somebody may have left it early. */
+gboolean
+td__rung_is_meeting (const TdRanks *self, const TdRung *rung)
+{
+  for (guint i = 0; i < self->n; i++)
+    if (rung->sides[i].here && !is_meeting (&rung->sides[i]))
+      return FALSE;
+  return TRUE;
+}
+
 static void
-take_meeting (TdRanks *self, const TdRung *rung)
+bound_clocks (TdRanks *self, const TdRung *rung)
 {
-  guint64 least = G_MAXUINT64, waited = 0;
-  gint last = -1;
-
-  for (guint i = 0; i < self->n; i++)
-    {
-      const TdRungSide *side = &rung->sides[i];
-
-      if (!side->here)
-        continue;
-      if (!is_meeting (side))
-        return;
-      waited += side->wait_ns;
-      if (side->wait_ns < least)
-        {
-          least = side->wait_ns;
-          last = (gint)i;
-        }
-      if (i > 0 && rung->sides[0].here)
-        bound_clock (&self->tapes[i], &rung->sides[0], side);
-    }
-  /* Who came last waited least, as long as it takes by itself; the others that, too. */
-  for (guint i = 0; i < self->n; i++)
-    if (rung->sides[i].here)
-      self->tapes[i].open.waited_ns
-          += rung->sides[i].wait_ns - (rung->sides[i].meets ? 0 : least);
-  if (last >= 0 && rung->n_here > 1)
-    self->tapes[last].open.kept_ns += waited - least * rung->n_here;
-}
-
-static const TdRungSide *
-find_root (const TdRanks *self, const TdRung *rung, guint *place)
-{
-  for (guint i = 0; i < self->n; i++)
-    if (rung->sides[i].here && rung->sides[i].rank == rung->sides[i].peer)
-      {
-        *place = i;
-        return &rung->sides[i];
-      }
-  return NULL;
-}
-
-/* By how much the tape's time 0 lies behind the first's, on one machine. FALSE: it is another.
- */
-static gboolean
-is_near (const TdRankTape *first, const TdRankTape *tape, gint64 *offset)
-{
-  *offset = (gint64)(td_tape_reader_header (tape->reader)->mono_ns
-                     - td_tape_reader_header (first->reader)->mono_ns);
-  return *tape->open.host && g_str_equal (tape->open.host, first->open.host);
-}
-
-/* What one rank gives to all is waited for until that one comes: as far as one clock tells. */
-static void
-take_from_root (TdRanks *self, const TdRung *rung)
-{
-  const TdRungSide *root;
-  guint place = 0;
-
-  if (!(root = find_root (self, rung, &place)) || root->meets
-      || root->wait != TD_TAPE_WAIT_BCAST)
+  if (!rung->sides[0].here || !td__rung_is_meeting (self, rung))
     return;
-  for (guint i = 0; i < self->n; i++)
-    {
-      const TdRungSide *side = &rung->sides[i];
-      gint64 offset, late;
-
-      if (i == place || !side->here || !side->left
-          || !is_near (&self->tapes[i], &self->tapes[place], &offset))
-        continue;
-      late = (gint64)root->enter_ns + offset - (gint64)side->enter_ns;
-      late = CLAMP (late, 0, (gint64)side->wait_ns);
-      self->tapes[i].open.waited_ns += (guint64)late;
-      self->tapes[place].open.kept_ns += (guint64)late;
-    }
+  for (guint i = 1; i < self->n; i++)
+    if (rung->sides[i].here)
+      bound_clock (&self->tapes[i], &rung->sides[0], &rung->sides[i]);
 }
 
+/* Of those who came before it left, when the last did. In a call of which one rank is the root
+ * it waits for some, and not for who comes when it has gone: which those are is the library's.
+ */
 gboolean
 td__rung_find_last (const TdRanks *self, const TdRung *rung, guint place, gint64 *last_ns)
 {
   const TdRungSide *own = &rung->sides[place];
-  gboolean from_root = own->wait == TD_TAPE_WAIT_BCAST;
+  gint64 left = (gint64)own->leave_ns + self->tapes[place].open.offset_ns;
 
   *last_ns = G_MININT64;
-  if (own->peer >= 0 && (own->rank == own->peer) == from_root)
-    return FALSE; /* a root that gives, or one who gives to a root */
-  if (!from_root && rung->n_here < MIN (rung->size, self->n))
+  if (own->peer < 0 && rung->n_here < MIN (rung->size, self->n))
     return FALSE;
   for (guint i = 0; i < self->n; i++)
     {
       const TdRungSide *side = &rung->sides[i];
+      gint64 came = (gint64)side->enter_ns + self->tapes[i].open.offset_ns;
 
-      if (!side->here || (from_root && side->rank != own->peer))
+      if (!side->here || i == place)
         continue;
       if (!self->tapes[i].open.has_offset)
         return FALSE;
-      *last_ns = MAX (*last_ns, (gint64)side->enter_ns + self->tapes[i].open.offset_ns);
+      if (own->peer < 0 || came <= left)
+        *last_ns = MAX (*last_ns, came);
     }
   return *last_ns != G_MININT64;
 }
@@ -496,14 +438,12 @@ push_done (TdRanks *self, TdRung *rung)
 static void
 finish (TdRanks *self, TdRung *rung)
 {
-  take_meeting (self, rung);
-  take_from_root (self, rung);
+  bound_clocks (self, rung);
   self->n_calls++;
   g_hash_table_steal (self->rungs, rung);
   g_queue_unlink (&self->order, &rung->link);
   push_done (self, rung);
-  if (g_queue_get_length (self->done) > MOST_DONE)
-    g_free (g_queue_pop_head (self->done));
+  g_ptr_array_add (self->fresh, rung);
 }
 
 static TdRung *

@@ -55,6 +55,7 @@ td_ranks_free (TdRanks *self)
     clear_tape (&self->tapes[i]);
   g_free (self->tapes);
   g_hash_table_unref (self->rungs);
+  g_ptr_array_unref (self->fresh);
   g_queue_free_full (self->done, g_free);
   g_hash_table_unref (self->groups);
   g_array_unref (self->findings);
@@ -207,6 +208,7 @@ td_ranks_open (const char *const *paths, guint n, GError **error)
   g_array_set_clear_func (self->findings, clear_finding);
   self->rungs = g_hash_table_new_full (td__rung_hash, td__rung_equal, g_free, NULL);
   self->done = g_queue_new ();
+  self->fresh = g_ptr_array_new ();
   self->groups = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, free_group);
   self->tapes = g_new0 (TdRankTape, files->len + 1);
   if (!open_all (self, files, is_folder, error))
@@ -398,6 +400,7 @@ td_ranks_look (TdRanks *self)
             count (&self->tapes[i], row->of[i]);
             count_begun (self, i, row->of[i]);
           }
+      td__ranks_count_waiting (self, row);
       compare_counts (self, row);
       compare_updates (self, row);
       td__ranks_parting_look (parting, self, row, table);

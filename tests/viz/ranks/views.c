@@ -205,11 +205,13 @@ lanes__part_what_is_waited_from_what_is_brought (void **state)
   assert_int_equal (td_ranks_count_faults (ranks), 0);
 }
 
-/* Rank 1 gives to all. */
+/* Rank 1 gives to all: rank 0 leaves as soon as it has, the others when all have come. */
 static void
 give_from_rank_1 (PlantedStep *step)
 {
   step->n_waits = 1;
+  if (step->rank == 0)
+    step->waits[0].duration_ns = 210000;
   step->waits[0].wait = TD_TAPE_WAIT_BCAST;
   step->waits[0].bytes = 128;
   step->waits[0].peer = 1;
@@ -226,12 +228,56 @@ lanes__wait_for_the_root_that_gives (void **state)
   g_autoptr (TdRanksStep) step = step_of (ranks, 4);
   g_autofree char *text = td_ranks_lanes_print (step, "text");
 
-  /* Until 54.201 ms, whenever rank 2 comes; that one has nothing to wait for. */
+  /* Until 54.201 ms, whenever rank 2 comes at 54.502; that one has nothing to wait for. */
   assert_contains (text, "waits for others 201 µs");
+  assert_contains (text, "waits for others 301 µs");
   assert_int_equal (td_ranks_get (ranks, 0)->waited_ns, 6 * 201000);
-  assert_int_equal (td_ranks_get (ranks, 1)->waited_ns, 0);
+  assert_int_equal (td_ranks_get (ranks, 1)->waited_ns, 6 * 301000);
   assert_int_equal (td_ranks_get (ranks, 2)->waited_ns, 0);
   assert_int_equal (td_ranks_get (ranks, 1)->kept_ns, 6 * 201000);
+  assert_int_equal (td_ranks_get (ranks, 2)->kept_ns, 6 * 301000);
+}
+
+/* A root that has given waits for rank 2, and comes late to the sum, where the others wait for
+ * it: for rank 2, that is. Two broadcasts at once are one wait. */
+static void
+give_and_sum (PlantedStep *step)
+{
+  TdTapeCollective *w = step->waits;
+  const guint64 late = step->rank == 2 ? 400000 : 0;
+
+  w[0].seq = 3 * (guint64)step->iteration + 1;
+  w[0].wait = TD_TAPE_WAIT_BCAST;
+  w[0].bytes = 128;
+  w[0].peer = 0;
+  w[0].duration_ns = step->rank == 0 ? 410000 : 10000;
+  w[0].start_ns += late;
+  w[2] = w[1];
+  w[1] = w[0];
+  w[1].seq++;
+  w[2].seq = w[1].seq + 1;
+  w[2].start_ns = w[0].start_ns + w[0].duration_ns + 1000;
+  w[2].duration_ns = step->rank == 0 || step->rank == 2 ? 2000 : 402000 - 1000 * step->rank;
+  step->n_waits = 3;
+}
+
+static void
+waiting__that_a_root_does_is_for_who_comes_late_to_it (void **state)
+{
+  PlantedRun run = { .plant = give_and_sum, .n_ranks = 4, .n_steps = 12 };
+  g_autoptr (TdRanks) ranks = planted_look (&run);
+  const TdRanksFinding *f = planted_find (ranks, TD_RANKS_STRAGGLER);
+
+  assert_non_null (f);
+  ASSERT_RANKS (f, 2);
+  assert_true (td_ranks_get (ranks, 2)->waited_ns < 12 * 10000);
+  for (guint i = 0; i < 4; i++)
+    {
+      const TdRank *rank = td_ranks_get (ranks, i);
+
+      assert_true (i == 2 || (rank->waited_ns > 12 * 390000 && rank->waited_ns < 12 * 410000));
+      assert_true (i == 2 ? rank->kept_ns > 12 * 3 * 390000 : rank->kept_ns < 12 * 10000);
+    }
 }
 
 static void
@@ -254,6 +300,7 @@ main (void)
     td_test (lanes__are_on_one_clock),
     td_test (lanes__part_what_is_waited_from_what_is_brought),
     td_test (lanes__wait_for_the_root_that_gives),
+    td_test (waiting__that_a_root_does_is_for_who_comes_late_to_it),
     td_test (lanes__of_a_rank_that_is_not_there_say_so),
     td_test (step__that_no_tape_has_is_an_error),
   };
