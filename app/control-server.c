@@ -198,6 +198,28 @@ td_control_now (const TdControlRun *run, char *op, size_t op_size, char *where,
     }
 }
 
+/* Of a script, which writes its tape itself, only what it ran last. */
+void
+td_control_where (const TdControlRun *run, TdWhereNow *now)
+{
+  const TdAssemblerState *state;
+  char where[512];
+
+  memset (now, 0, sizeof *now);
+  td_control_now (run, now->op, sizeof now->op, where, sizeof where);
+  snprintf (now->where, sizeof now->where, "%.255s", where);
+  if (strcmp (now->op, "?") == 0)
+    now->op[0] = '\0';
+  if (run->assembler == NULL)
+    return;
+  state = td_assembler_state (run->assembler);
+  atomic_store (&now->running, run->ring->shared->now.running && !state->exited);
+  now->iteration = (int64_t)state->iteration;
+  now->progress = state->in_iteration ? state->n_events > 0 ? TD_WHERE_INSIDE : TD_WHERE_BEGUN
+                  : state->n_iterations > 0 ? TD_WHERE_BEHIND
+                                            : TD_WHERE_NOWHERE;
+}
+
 /* A text as long as a line has room for, besides the others. */
 static void
 put_text (TdJsonWriter *json, const char *key, const char *text)

@@ -49,6 +49,8 @@ int td_control_server_serve (TdControlServer *s, const struct pollfd *fds, int n
 void td_control_server_notify (TdControlServer *s, const char *json);
 /** Write an event line that says something; returned is the line. */
 const char *td_control_notice (TdJsonLine *line, const char *text);
+/** Say what the program runs, or has run last, and how far it is. */
+void td_control_where (const TdControlRun *run, TdWhereNow *now);
 /** Say what the operation is that runs, or ran last: "mlp.c:12". */
 void td_control_now (const TdControlRun *run, char *op, size_t op_size, char *where,
                      size_t where_size);

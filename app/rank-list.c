@@ -39,9 +39,9 @@ write_rank (TdJsonWriter *json, const TdWhere *where, int rank)
   td__json_member_string (json, "state", state_of (where, p));
   td__json_member_uint (json, "calls", place >> 32);
   td__json_member_uint (json, "since", (uint32_t)place / 2);
-  snprintf (text, sizeof text, "%.127s", stands ? p->at_op : p->op);
+  snprintf (text, sizeof text, "%.127s", stands ? p->at_op : p->now.op);
   td__json_member_string (json, "op", text);
-  snprintf (text, sizeof text, "%.255s", stands ? p->at_where : p->where);
+  snprintf (text, sizeof text, "%.255s", stands ? p->at_where : p->now.where);
   td__json_member_string (json, "where", text);
   if (atomic_load (&p->waits))
     {

@@ -55,29 +55,24 @@ td_rank_watch_begin (TdRankWatch *w, pid_t pid)
 
 /* What the program runs now, or ran last. */
 static void
-put_now (TdRankWatch *w, const TdControlRun *run)
+put_now (TdRankWatch *w, const TdWhereNow *now)
 {
-  TdWherePage *page = own_page (w);
-  char op[sizeof page->op], where[sizeof page->where];
-
-  td_control_now (run, op, sizeof op, where, sizeof where);
-  if (strcmp (op, "?") == 0)
-    return;
-  memcpy (page->op, op, sizeof op);
-  memcpy (page->where, where, sizeof where);
-  atomic_store (&page->running, run->ring->shared->now.running);
+  if (now->op[0] != '\0')
+    own_page (w)->now = *now;
 }
 
 const char *
 td_rank_watch_look (TdRankWatch *w, const TdControlRun *run, bool now)
 {
   const int64_t time_ns = td__where_now ();
+  TdWhereNow at;
 
   if (w->where.pages == NULL
       || (!now && time_ns >= w->looked_ns && time_ns - w->looked_ns < LOOK_EVERY_NS))
     return NULL;
   w->looked_ns = time_ns;
-  put_now (w, run);
+  td_control_where (run, &at);
+  put_now (w, &at);
   atomic_store (&own_page (w)->stands, atomic_load (&run->page->stopped));
   for (int r = 0; r < w->where.n; r++)
     {
@@ -156,14 +151,15 @@ td_rank_watch_reason (const TdRankWatch *w, char *text, size_t size)
 }
 
 void
-td_rank_watch_end (TdRankWatch *w, const TdControlRun *run, int status, int signal)
+td_rank_watch_end (TdRankWatch *w, const TdWhereNow *now, int status, int signal)
 {
   TdWherePage *page;
 
   if (w->where.pages == NULL)
     return;
-  put_now (w, run);
+  put_now (w, now);
   page = own_page (w);
+  page->ended_ns = td__where_now ();
   page->status = status;
   page->signal = signal;
   if (signal == 0 && strcmp (page->call, "td_finish") == 0) /* before it heard of it */

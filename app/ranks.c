@@ -403,6 +403,41 @@ worst (const Launch *l, int *rank)
   return status != 0 ? status : of_mpirun;
 }
 
+/* Who ended while others were in a call for all ranks; -1: nobody. */
+static int
+find_early (const Launch *l)
+{
+  for (int r = 0; r < l->options->n; r++)
+    {
+      const TdWherePage *p = td__where_page (&l->where, r);
+
+      if (atomic_load (&p->early) && !atomic_load (&p->told))
+        return r;
+    }
+  return -1;
+}
+
+/* How that rank ended, and who of those that ended well, without td_finish, was gone before:
+ * of a script nobody knows more. */
+static void
+describe (const Launch *l, int rank, char *text, size_t size)
+{
+  const TdWherePage *last = td__where_page (&l->where, rank);
+  size_t n;
+
+  td__where_describe (&l->where, rank, text, size);
+  for (int r = 0; r < l->options->n && last->signal == 0; r++)
+    {
+      const TdWherePage *p = td__where_page (&l->where, r);
+
+      if (r == rank || !atomic_load (&p->ended) || status_of (p) != 0
+          || p->ended_ns >= last->ended_ns || strcmp (p->call, "td_finish") == 0)
+        continue;
+      n = strlen (text);
+      snprintf (text + n, size - n, "; rank %d had ended before, with status 0", r);
+    }
+}
+
 /* One line: how it ended, and where the tapes are.  Returns the status: what the line says went
  * wrong is not 0. */
 static int
@@ -418,12 +453,14 @@ report (const Launch *l)
       if (found < 0 && atomic_load (&td__where_page (&l->where, r)->n_findings) > 0)
         found = r;
     }
+  if (status <= 1 && find_early (l) >= 0) /* the others fail because of it */
+    rank = find_early (l);
   if (rank < 0)
     rank = td__where_culprit (&l->where);
   if (found >= 0 && status != 0)
     snprintf (text, sizeof text, "rank %d has waited for another in vain (above)", found);
   else if (rank >= 0)
-    td__where_describe (&l->where, rank, text, sizeof text);
+    describe (l, rank, text, sizeof text);
   else if (n_begun < n && n > 1) /* one alone has nobody to tell */
     snprintf (text, sizeof text, "%d of %d ranks have begun (mpirun: status %d)", n_begun, n,
               status);

@@ -51,6 +51,7 @@ typedef struct
   sigset_t old_signals;
   pid_t pid;
   int status; /* of waitpid */
+  TdWhereNow last;
   bool ended, killed_by_us, told, stopped_at_break, said_wrong;
   int64_t kill_at_ms; /* 0: no */
 } Supervisor;
@@ -388,7 +389,7 @@ is_refused (const Supervisor *s)
 static void
 report_end (Supervisor *s)
 {
-  char op[128], where[512], reason[TD_WHERE_LINE];
+  char place[512], reason[TD_WHERE_LINE];
   TdJsonLine line;
   TdJsonWriter *json = td__json_line_begin (&line, NULL);
   int sig = WIFSIGNALED (s->status) ? WTERMSIG (s->status) : 0;
@@ -396,6 +397,7 @@ report_end (Supervisor *s)
   while (drain (s) > 0)
     ;
   look_at_ranks (s, true);
+  td_control_where (&s->run, &s->last);
   if (td_rank_watch_reason (&s->ranks, reason, sizeof reason))
     td_recording_say (&s->recording, reason);
   td_recording_end (&s->recording, s->pid, s->status, s->killed_by_us);
@@ -405,9 +407,9 @@ report_end (Supervisor *s)
   td_control_server_notify (s->server, td__json_line_end (&line));
   if (sig != 0 && !s->killed_by_us && !s->told)
     {
-      td_control_now (&s->run, op, sizeof op, where, sizeof where);
-      fprintf (stderr, "tapedeck: model ended by signal %d (%s) in %s at %s\n", sig,
-               strsignal (sig), op, where);
+      td__where_place (&s->last, place, sizeof place);
+      fprintf (stderr, "tapedeck: model ended by signal %d (%s)%s\n", sig, strsignal (sig),
+               place);
     }
   else if (!s->stopped_at_break && WIFEXITED (s->status) && !is_refused (s)
            && (WEXITSTATUS (s->status) == TD_EXIT_USAGE
@@ -513,7 +515,7 @@ td_supervise (const TdSupervisorOptions *options)
           report_end (&s);
           status = exit_status (&s);
           td_rank_watch_end (
-              &s.ranks, &s.run, status,
+              &s.ranks, &s.last, status,
               s.stopped_at_break || !WIFSIGNALED (s.status) ? 0 : WTERMSIG (s.status));
         }
     }

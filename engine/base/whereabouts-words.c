@@ -78,23 +78,50 @@ state_of (int pid)
   return behind != NULL && behind[1] == ' ' && behind[2] != 'Z' ? behind[2] : 0;
 }
 
+/* An operation that has ended is not where the program is: that is after it, and it may be in
+ * the next iteration by now. */
 static void
-say_op (Words *w, const TdWherePage *p)
+say_now (Words *w, const TdWhereNow *now)
 {
-  if (p->op[0] != '\0')
-    say (w, "%s in %.127s at %.255s", atomic_load (&p->running) ? "" : ", last", p->op,
-         p->where);
+  if (now->op[0] == '\0')
+    return;
+  if (atomic_load (&now->running))
+    say (w, " in %.127s at %.255s", now->op, now->where);
+  else if (now->progress == TD_WHERE_BEGUN)
+    say (w, " at the beginning of iteration %" PRId64, now->iteration);
+  if (!atomic_load (&now->running))
+    say (w, ", after %.127s at %.255s", now->op, now->where);
+  if (now->progress == TD_WHERE_INSIDE
+      || (now->progress == TD_WHERE_BEGUN && atomic_load (&now->running)))
+    say (w, ", in iteration %" PRId64, now->iteration);
+  else if (now->progress == TD_WHERE_BEHIND)
+    say (w, ", behind iteration %" PRId64, now->iteration);
 }
 
+void
+td__where_place (const TdWhereNow *now, char *text, size_t size)
+{
+  Words w = { text, 0, size };
+
+  text[0] = '\0';
+  say_now (&w, now);
+}
+
+/* In the call for all ranks that it waited in, if it did: its operations have ended before. */
 static void
-say_ended (Words *w, const TdWherePage *p)
+say_ended (Words *w, const TdWhere *where, const TdWherePage *p)
 {
   if (p->signal != 0)
     say (w, " was ended by signal %d (%s)", p->signal, strsignal (p->signal));
   else
-    say (w, " has ended with status %d", p->status);
-  if (p->signal != 0)
-    say_op (w, p);
+    say (w, " has ended with status %d%s", p->status,
+         atomic_load (&p->early) ? " (exit or td_finish) while others went on" : "");
+  if (p->signal != 0 && atomic_load (&p->waits))
+    {
+      say (w, " in ");
+      say_call (w, where, p);
+    }
+  say_now (w, &p->now);
 }
 
 void
@@ -113,7 +140,7 @@ td__where_describe (const TdWhere *where, int rank, char *text, size_t size)
     }
   if (atomic_load (&p->ended))
     {
-      say_ended (&w, p);
+      say_ended (&w, where, p);
       return;
     }
   state = td__where_is_here (where, p) ? state_of (pid) : '?';
@@ -135,8 +162,8 @@ td__where_describe (const TdWhere *where, int rank, char *text, size_t size)
       return;
     }
   else
-    say (&w, atomic_load (&p->running) ? " is" : " is elsewhere");
-  say_op (&w, p);
+    say (&w, atomic_load (&p->now.running) ? " is" : " is elsewhere");
+  say_now (&w, &p->now);
   if (p->call[0] == '\0')
     say (&w, ", and has been in no call for all ranks");
   else

@@ -175,6 +175,26 @@ has_vanished (const TdWhere *w, const TdWherePage *p)
          && kill (pid, 0) != 0 && errno == ESRCH;
 }
 
+/* Where mpirun has ended others: who ended by itself, and well, but not by td_finish, which all
+ * ranks meet in. */
+static int
+find_left (const TdWhere *w)
+{
+  bool told = false;
+  int left = -1;
+
+  for (int r = 0; w->pages != NULL && r < w->n; r++)
+    {
+      const TdWherePage *p = td__where_page (w, r);
+
+      told = told || atomic_load (&p->told);
+      if (left < 0 && atomic_load (&p->ended) && !atomic_load (&p->told) && p->call[0] != '\0'
+          && strcmp (p->call, "td_finish") != 0)
+        left = r;
+    }
+  return told ? left : -1;
+}
+
 int
 td__where_culprit (const TdWhere *w)
 {
@@ -187,5 +207,5 @@ td__where_culprit (const TdWhere *w)
       if (atomic_load (&p->ended) ? p->signal != 0 || p->status != 0 : has_vanished (w, p))
         return r;
     }
-  return -1;
+  return find_left (w);
 }

@@ -23,11 +23,29 @@
 
 enum
 {
-  TD_WHERE_ABI = 2, /* of this layout */
+  TD_WHERE_ABI = 3, /* of this layout */
   TD_WHERE_PAGE = 4096,
   TD_WHERE_ALIKE = 196608, /* behind the pages: alike.h */
   TD_WHERE_LINE = 1600     /* of a text about ranks */
 };
+
+/** How far a program was in its iterations. */
+typedef enum
+{
+  TD_WHERE_NOWHERE, /* nobody knows, or in none yet */
+  TD_WHERE_BEGUN,   /* in one, of which no operation has run */
+  TD_WHERE_INSIDE,  /* in one, of which some have */
+  TD_WHERE_BEHIND   /* in none: after the one that is named */
+} TdWhereProgress;
+
+/** What a program runs, or has run last. */
+typedef struct
+{
+  _Atomic uint32_t running; /* the operation below has begun and not ended */
+  uint32_t progress;        /* TdWhereProgress */
+  int64_t iteration;
+  char op[128], where[256]; /* "": nobody knows */
+} TdWhereNow;
 
 typedef struct
 {
@@ -45,6 +63,7 @@ typedef struct
   _Atomic uint32_t n_findings; /* the text below is the n-th */
   char finding[TD_WHERE_LINE];
   _Atomic uint32_t claim; /* of rank 0's page: the rank that says what is wrong, and 1 */
+  _Atomic uint32_t early; /* it ended by itself while others were in a call for all */
 
   /* by its agent (engine/record/agent/together.h); places of the program as in alike.h */
   _Atomic uint32_t takes_part; /* in commands that are for all ranks */
@@ -59,10 +78,10 @@ typedef struct
   _Atomic uint32_t stands; /* at a breakpoint */
   _Atomic uint32_t ended;  /* as the two below say */
   int32_t status, signal;
+  int64_t ended_ns;           /* CLOCK_REALTIME */
   _Atomic uint32_t told;      /* to end: by mpirun */
   _Atomic int32_t supervisor; /* its process; 0: none, or it has written all */
-  _Atomic uint32_t running;   /* the operation below; else it has ended */
-  char op[128], where[256];
+  TdWhereNow now;
   char address[108]; /* of its control socket; "": it has none */
 } TdWherePage;
 _Static_assert(sizeof (TdWherePage) <= TD_WHERE_PAGE, "a rank's page is full");
@@ -96,6 +115,10 @@ TdWherePage *td__where_page (const TdWhere *w, int rank);
 /** CLOCK_REALTIME in ns. */
 int64_t td__where_now (void);
 
+/** " in linear at a.c:3, in iteration 4", where it had begun and not ended, else ", after it, in
+ * iteration 5"; "": nobody knows. (whereabouts-words.c) */
+void td__where_place (const TdWhereNow *now, char *text, size_t size);
+
 /** "rank 1 (pid 7) is stopped, after td_comm_barrier (call 2, a.c:10)": where a rank is, as far
  * as this machine can tell. (whereabouts-words.c) */
 void td__where_describe (const TdWhere *w, int rank, char *text, size_t size);
@@ -120,5 +143,5 @@ bool td__where_computes (const TdWhere *w);
 bool td__where_stands (const TdWhere *w);
 
 /** The rank whose end is why others are ended: killed, failed or gone without having been told
- * to end; -1: none.  A signal's handler may ask. */
+ * to end, or before the others; -1: none.  A signal's handler may ask. */
 int td__where_culprit (const TdWhere *w);

@@ -418,6 +418,8 @@ td__ranks_leave (void)
       status |= !td__wait_end (c, &wait, ok);
       td__far_close (c, ok); /* here all ranks are together, however they end */
     }
+  if (status != 0)
+    td__watch_early ();
   td__last_words_left ();
   return status;
 }

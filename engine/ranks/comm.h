@@ -185,6 +185,8 @@ void td__watch_enter (const TdComm *comm);
 void td__watch_leave (void);
 /** All ranks have begun. */
 void td__watch_met (void);
+/** This rank ends by itself while others are in a call for all. */
+void td__watch_early (void);
 /** Where the ranks are. */
 const TdWhere *td__watch_where (void);
 

@@ -51,6 +51,13 @@ td__watch_where (void)
   return &watch.where;
 }
 
+void
+td__watch_early (void)
+{
+  if (watch.where.pages != NULL && watch.where.rank >= 0)
+    atomic_store (&td__where_page (&watch.where, watch.where.rank)->early, 1);
+}
+
 /* One rank says it for all: unless mpirun is about to end them anyway, since one has died, or
  * since one that has said it has ended.  Where all have come it is for MPI to get on, which
  * may take its time to start on a busy machine. */

@@ -128,6 +128,18 @@ left (void)
 }
 
 static void
+quit (void)
+{
+  exit (0);
+}
+
+static void
+gone (void)
+{
+  _exit (0);
+}
+
+static void
 one_more (void)
 {
   td_comm_new ("mpi");
@@ -143,7 +155,7 @@ static const struct
   { "late", late },           { "asleep", asleep },   { "in-part", in_part },
   { "in-letter", in_letter }, { "barrier", barrier }, { "shape", other_shape },
   { "broadcast", broadcast }, { "finish", finish },   { "one-more", one_more },
-  { "left", left },
+  { "left", left },           { "quit", quit },       { "gone", gone },
 };
 
 static void

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static const char *tapedeck, *model;
-static int n_kills, n_hangs, n_mismatches;
+static int n_kills, n_ends, n_hangs, n_mismatches;
 static unsigned long seed;
 
 enum
@@ -213,6 +213,23 @@ expect_reason (const Run *r, const char *reason)
     fail_run (r, "another rank's line", "");
 }
 
+/* Where it is, of the line: never in an operation, as none runs there; at point 0 the last was
+ * one of the iteration before. */
+static void
+expect_place (const Run *r, const char *line)
+{
+  char text[320];
+
+  if (r->point == 0)
+    snprintf (text, sizeof text, "%s at the beginning of iteration %d, after sgd at ", line,
+              r->iteration);
+  else
+    snprintf (text, sizeof text, "%s, after %s at ", line, r->point == 1 ? "sum" : "sgd");
+  expect (r, text);
+  snprintf (text, sizeof text, " iteration %d%s", r->iteration, r->point == 0 ? "," : ";");
+  expect (r, text);
+}
+
 static void
 kills__name_the_rank_and_leave_whole_tapes_and_no_process (void **state)
 {
@@ -235,6 +252,14 @@ kills__name_the_rank_and_leave_whole_tapes_and_no_process (void **state)
       expect (&r, text);
       if (r.child.status != statuses[which])
         fail_run (&r, "its status", "");
+      snprintf (text, sizeof text, "tapedeck: %d ranks: rank %d %s %s%s", r.n, r.rank,
+                statuses[which] < 128 ? "has ended with" : "was ended by", ends[which],
+                which < 2    ? " (Killed)"
+                : which == 2 ? " (Segmentation fault)"
+                             : "");
+      expect_place (&r, text);
+      snprintf (text, sizeof text, "rank %d %s %s", r.rank,
+                statuses[which] < 128 ? "has ended with" : "was ended by", ends[which]);
       expect_tapes (&r, NULL);
       expect_reason (&r, text);
       expect_nothing_left (&r);
@@ -242,6 +267,30 @@ kills__name_the_rank_and_leave_whole_tapes_and_no_process (void **state)
       clear (&r);
     }
   print_message ("# %d kills, the longest run %.1f s\n", n_kills, longest);
+}
+
+static void
+ends__that_look_well_are_named_in_the_last_line (void **state)
+{
+  static const char *const faults[] = { "quit", "gone" };
+  static const char *const ends[]
+      = { "status 1 (exit or td_finish) while others went on", "status 0" };
+
+  (void)state;
+  for (int i = 0; i < n_ends; i++)
+    {
+      Run r = plant (faults[i % 2], i);
+      char text[200];
+
+      snprintf (text, sizeof text, "tapedeck: %d ranks: rank %d has ended with %s", r.n, r.rank,
+                ends[i % 2]);
+      expect_place (&r, text);
+      if (r.child.status != 1)
+        fail_run (&r, "status 1", "");
+      expect_tapes (&r, NULL);
+      expect_nothing_left (&r);
+      clear (&r);
+    }
 }
 
 static void
@@ -360,6 +409,7 @@ main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     td_test (kills__name_the_rank_and_leave_whole_tapes_and_no_process),
+    td_test (ends__that_look_well_are_named_in_the_last_line),
     td_test (hangs__name_the_rank_and_where_it_is_on_all_tapes),
     td_test (calls__that_do_not_match_are_named_on_all_ranks_at_once),
     td_test (starter__that_is_killed_leaves_no_process),
@@ -373,6 +423,7 @@ main (int argc, char **argv)
     return 77;
   slow = strcmp (argv[1], "slow") == 0;
   n_kills = slow ? 50 : 8;
+  n_ends = slow ? 20 : 4;
   n_hangs = slow ? 20 : 4;
   n_mismatches = slow ? 20 : 4;
   seed = given != NULL ? strtoul (given, NULL, 10) : (unsigned long)time (NULL);

@@ -61,15 +61,16 @@ typedef struct
   guint64 first_wait_ns, last_wait_ns; /* from the first's beginning to the last's end */
   gint64 least_offset, most_offset;    /* by meetings; G_MININT64 and G_MAXINT64: none */
   /* of what it waits: td-ranks-waiting.c */
-  guint64 waited_until; /* by its clock: up to there it is counted */
-  guint behind_for;     /* place: who made it late in this step, since all met */
-  guint64 behind_ns;    /* and by how much */
-  guint64 waited_before;         /* the step that is looked at */
-  guint64 step_ns, step_end_ns;  /* how long that takes, by its clock */
+  guint64 waited_until;         /* by its clock: up to there it is counted */
+  guint behind_for;             /* place: who made it late in this step, since all met */
+  guint64 behind_ns;            /* and by how much */
+  guint64 waited_before;        /* the step that is looked at */
+  guint64 step_ns, step_end_ns; /* how long that takes, by its clock */
   gint64 step_number;
-  double lead_sum, lead_squares; /* by how much less it waits than the ranks do on average */
+  double
+      lead; /* by how much less it waits than the ranks do on average, in this block of steps */
+  double lead_sum, lead_squares; /* of the blocks before */
   guint64 paced_ns;              /* it waited, in the steps of these */
-  guint n_long;                  /* of them, in which the others waited long for it */
 } TdRankTape;
 
 /* One side of a call that ranks make together. */
@@ -158,8 +159,9 @@ struct _TdRanks
   guint64 primary;    /* the communicator of all ranks, 0: none yet */
   guint64 n_waits[TD_TAPE_N_WAITS], n_means; /* over all tapes */
   guint64 paced_ns;                          /* the steps whose waiting is compared */
-  guint n_paced, n_long;                     /* how many these are, and with long waits */
-  guint64 n_calls;                           /* rungs that all have left */
+  guint64 block_ns;                          /* of them, those not in a block yet */
+  guint n_paced, n_blocks;
+  guint64 n_calls;             /* rungs that all have left */
   gboolean shares_persistents; /* after an update: ranks are given one set of them */
   gint64
       uneven; /* iteration: the first in which some ranks update and others do not; -1: none */

@@ -9,19 +9,17 @@
 
 #include "td-ranks-private.h"
 
-#define MOST_DONE 24      /* the ladder's last calls */
-#define MANY_CALLS 10     /* from which on waiting says something */
-#define MANY_STEPS 4      /* the same */
-#define WAITING_SHARE 0.1 /* of the steps, that all others wait more than the one */
-/* Student's t of a step's lead. Healthy ranks that take turns on two processors have 4.7 at
- * most in 64 runs of 20 steps, of which the most that all others waited more is 0.17. */
-#define CERTAIN 5.5
-#define RATHER_CERTAIN 4.0
-#define LARGE_SHARE 0.2
-#define LONG_NS                                                                                \
-  200000000u            /* no scheduler keeps a rank back for so long, or not the same one     \
-                         */
-#define LONG_SHARE 0.75 /* of the steps with long waits, for one */
+#define MOST_DONE 24  /* the ladder's last calls */
+#define MANY_CALLS 10 /* from which on waiting says something */
+#define BLOCK_NS                                                                               \
+  250000000u /* steps are put together: a busy machine keeps a rank back for some */
+#define MANY_BLOCKS 4
+#define WAITING_NS 250000000u /* in all, that all others wait more than the one */
+#define WAITING_SHARE 0.1     /* and of the steps */
+
+/* Student's t that chance exceeds once in 2000 times, by degrees of freedom, from 3 on. */
+static const double certain[] = { 12.92, 8.61, 6.87, 5.96, 5.41, 5.04, 4.78, 4.59, 4.44,
+                                  4.32,  4.22, 4.14, 4.07, 4.01, 3.97, 3.92, 3.88, 3.85 };
 
 static guint64
 offset_of (const TdRanks *self, guint place)
@@ -201,34 +199,45 @@ take_length (TdRankTape *tape, const TdRankIteration *it)
   tape->step_number = it->number;
 }
 
+/* Leads of steps that follow each other are not independent of each other. */
+static void
+end_block (TdRanks *self)
+{
+  for (guint i = 0; i < self->n; i++)
+    {
+      TdRankTape *tape = &self->tapes[i];
+
+      tape->lead_sum += tape->lead;
+      tape->lead_squares += tape->lead * tape->lead;
+      tape->lead = 0;
+    }
+  self->n_blocks++;
+  self->block_ns = 0;
+}
+
 static void
 take_pace (TdRanks *self)
 {
-  guint64 all = 0, least = G_MAXUINT64, most = 0, length = 0;
+  guint64 all = 0, length = 0;
 
   for (guint i = 0; i < self->n; i++)
     {
-      guint64 ns = self->tapes[i].open.waited_ns - self->tapes[i].waited_before;
-
-      all += ns;
-      least = MIN (least, ns);
-      most = MAX (most, ns);
+      all += self->tapes[i].open.waited_ns - self->tapes[i].waited_before;
       length = MAX (length, self->tapes[i].step_ns);
     }
   for (guint i = 0; i < self->n; i++)
     {
       TdRankTape *tape = &self->tapes[i];
       guint64 ns = tape->open.waited_ns - tape->waited_before;
-      double lead = (double)all / self->n - (double)ns;
 
-      tape->lead_sum += lead;
-      tape->lead_squares += lead * lead;
+      tape->lead += (double)all / self->n - (double)ns;
       tape->paced_ns += ns;
-      tape->n_long += most - least >= LONG_NS && ns == least;
     }
-  self->n_long += most - least >= LONG_NS;
   self->paced_ns += length;
   self->n_paced++;
+  self->block_ns += length;
+  if (self->block_ns >= BLOCK_NS)
+    end_block (self);
 }
 
 void
@@ -254,16 +263,15 @@ td__ranks_count_waiting (TdRanks *self, const TdRankRow *row)
 
 /* ---- whom all wait for ---- */
 
-/* Its lead is none of chance: it is much the same in all steps, or often long. */
+/* Its lead is none of chance: it is much the same at all times. */
 static gboolean
-is_certain (const TdRanks *self, const TdRankTape *tape, double share)
+is_certain (const TdRanks *self, const TdRankTape *tape)
 {
-  double n = self->n_paced, mean = tape->lead_sum / n,
-         variance = (tape->lead_squares - tape->lead_sum * mean) / (n - 1),
-         t = share < LARGE_SHARE ? CERTAIN : RATHER_CERTAIN;
+  double n = self->n_blocks, mean = tape->lead_sum / n,
+         variance = (tape->lead_squares - tape->lead_sum * mean) / (n - 1);
+  guint row = MIN (self->n_blocks - MANY_BLOCKS, G_N_ELEMENTS (certain) - 1);
 
-  return mean > t * sqrt (MAX (variance, 0) / n)
-         || (tape->n_long >= MANY_STEPS && tape->n_long >= LONG_SHARE * self->n_long);
+  return mean > certain[row] * sqrt (MAX (variance, 0) / n);
 }
 
 /* By how much each of the others waits longer than this one does, at least. */
@@ -286,16 +294,15 @@ td__ranks_look_for_straggler (TdRanks *self)
   guint first = 0;
   TdRanksFinding *f;
   guint64 lead;
-  double share;
 
   for (guint i = 1; i < self->n; i++)
     if (self->tapes[i].paced_ns < self->tapes[first].paced_ns)
       first = i;
-  if (self->n < 2 || self->n_paced < MANY_STEPS || self->n_calls < MANY_CALLS)
+  if (self->n < 2 || self->n_blocks < MANY_BLOCKS || self->n_calls < MANY_CALLS)
     return;
   lead = find_lead (self, first);
-  share = (double)lead / (double)MAX (self->paced_ns, 1);
-  if (share < WAITING_SHARE || !is_certain (self, &self->tapes[first], share))
+  if (lead < WAITING_NS || (double)lead < WAITING_SHARE * (double)self->paced_ns
+      || !is_certain (self, &self->tapes[first]))
     return;
   set[first] = TRUE;
   f = td__ranks_add (self, TD_RANKS_STRAGGLER, TD_RANKS_NOTE, -1, set);

@@ -387,10 +387,15 @@ device__that_two_ranks_share_is_told (void **state)
 static void
 straggler__is_a_note_with_times (void **state)
 {
-  PlantedRun run = { .n_steps = 20, .late_ns = { 0, 0, 400000, 0 } };
+  PlantedRun run = { .n_steps = 1600, .late_ns = { 0, 0, 400000, 0 } };
+  PlantedRun brief = { .n_steps = 100, .late_ns = { 0, 0, 400000, 0 } };
   g_autoptr (TdRanks) ranks = planted_look (&run);
+  g_autoptr (TdRanks) few = planted_look (&brief);
+  const TdRanksFinding *f = planted_assert_found (ranks, TD_RANKS_STRAGGLER, TD_RANKS_NOTE, -1);
 
-  ASSERT_RANKS (planted_assert_found (ranks, TD_RANKS_STRAGGLER, TD_RANKS_NOTE, -1), 2);
+  ASSERT_RANKS (f, 2);
+  assert_contains (f->sentence, "an iteration longer than it did");
+  planted_assert_nothing (few);
 }
 
 /* ---- how they ended ---- */

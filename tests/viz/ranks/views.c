@@ -264,19 +264,20 @@ give_and_sum (PlantedStep *step)
 static void
 waiting__that_a_root_does_is_for_who_comes_late_to_it (void **state)
 {
-  PlantedRun run = { .plant = give_and_sum, .n_ranks = 4, .n_steps = 12 };
+  PlantedRun run = { .plant = give_and_sum, .n_ranks = 4, .n_steps = 1600 };
   g_autoptr (TdRanks) ranks = planted_look (&run);
   const TdRanksFinding *f = planted_find (ranks, TD_RANKS_STRAGGLER);
 
   assert_non_null (f);
   ASSERT_RANKS (f, 2);
-  assert_true (td_ranks_get (ranks, 2)->waited_ns < 12 * 10000);
+  assert_true (td_ranks_get (ranks, 2)->waited_ns < 1600 * 10000);
   for (guint i = 0; i < 4; i++)
     {
       const TdRank *rank = td_ranks_get (ranks, i);
 
-      assert_true (i == 2 || (rank->waited_ns > 12 * 390000 && rank->waited_ns < 12 * 410000));
-      assert_true (i == 2 ? rank->kept_ns > 12 * 3 * 390000 : rank->kept_ns < 12 * 10000);
+      assert_true (i == 2
+                   || (rank->waited_ns > 1600 * 390000 && rank->waited_ns < 1600 * 410000));
+      assert_true (i == 2 ? rank->kept_ns > 1600u * 3 * 390000 : rank->kept_ns < 1600 * 10000);
     }
 }
 
