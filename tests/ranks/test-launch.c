@@ -41,12 +41,30 @@ source (void)
   return path;
 }
 
+/* It has ended with this status, and has said this on standard error. */
 static void
-expect (const TdTestChild *c, int status, const char *text)
+assert_says (const TdTestChild *c, int status, const char *text)
 {
   if (c->status != status || strstr (c->err, text) == NULL)
     fail_msg ("status %d and \"%s\" expected, got %d:\n%s\n%s", status, text, c->status, c->out,
               c->err);
+}
+
+/* The same, in one line that begins with who says it; of wrong options it adds where to read
+ * on, and nothing else. */
+static void
+assert_refused (const TdTestChild *c, const char *text)
+{
+  const char *rest;
+
+  assert_says (c, 2, text);
+  assert_string_equal (c->out, "");
+  assert_int_equal (strncmp (c->err, "tapedeck: ", 10), 0);
+  rest = strchr (c->err, '\n');
+  assert_non_null (rest);
+  assert_true (strstr (c->err, text) < rest);
+  if (rest[1] != '\0')
+    assert_string_equal (rest + 1, "tapedeck run --help says more\n");
 }
 
 static bool
@@ -81,7 +99,7 @@ run_n__writes_a_folder_of_tapes_and_says_so_in_one_line (void **state)
   char line[200];
 
   (void)state;
-  expect (&c, 0, "tapedeck: 3 ranks ended well; tapes in talks.ranks\n");
+  assert_says (&c, 0, "tapedeck: 3 ranks ended well; tapes in talks.ranks\n");
   td_test_child_clear (&c);
   for (int rank = 0; rank < 3; rank++)
     {
@@ -102,11 +120,11 @@ run_n__of_one_is_a_rank_alone (void **state)
                                  td_test_tmp ("well"), model);
 
   (void)state;
-  expect (&c, 0, "tapedeck: 1 rank ended well; tapes in ");
+  assert_says (&c, 0, "tapedeck: 1 rank ended well; tapes in ");
   td_test_child_clear (&c);
   expect_on_tape ("info", td_test_tmp ("well"), 0, "exit             status 0");
   c = td_test_shell ("%s run -n 1 -o %s %s failed 0 3 0", tapedeck, td_test_tmp ("ill"), model);
-  expect (&c, 7, "tapedeck: 1 rank: ended with status 7; tapes in ");
+  assert_says (&c, 7, "tapedeck: 1 rank: ended with status 7; tapes in ");
   td_test_child_clear (&c);
 }
 
@@ -154,9 +172,9 @@ output__of_ranks_comes_by_whole_lines_with_the_rank_before_each (void **state)
       char text[100];
 
       snprintf (text, sizeof text, "[rank %d] [[1,9]<std\n", rank);
-      expect (&c, 0, text);
+      assert_says (&c, 0, text);
       snprintf (text, sizeof text, "[rank %d] rank %d complains\n", rank, rank);
-      expect (&c, 0, text);
+      assert_says (&c, 0, text);
     }
   td_test_child_clear (&c);
 }
@@ -168,11 +186,11 @@ status__is_the_worst_of_the_ranks_and_one_line_says_whose (void **state)
       = td_test_shell ("%s run -q -n 3 -o %s %s 2", tapedeck, td_test_tmp ("tapes"), source ());
 
   (void)state;
-  expect (&c, 5, "tapedeck: 3 ranks: rank 2 has ended with status 5; tapes in ");
+  assert_says (&c, 5, "tapedeck: 3 ranks: rank 2 has ended with status 5; tapes in ");
   td_test_child_clear (&c);
   c = td_test_shell ("%s run -q -n 2 -o %s --break 'iteration == 3' %s none 0 0 0", tapedeck,
                      td_test_tmp ("stopped"), model);
-  expect (&c, 3, "tapedeck: stopped at ");
+  assert_says (&c, 3, "tapedeck: stopped at ");
   td_test_child_clear (&c);
 }
 
@@ -186,9 +204,10 @@ status__of_a_rank_that_leaves_is_its_own_though_the_others_fail_first (void **st
       TdTestChild c = td_test_shell ("%s run -q -f -n 3 -o %s %s left 1 3 1", tapedeck,
                                      td_test_tmp ("tapes"), model);
 
-      expect (&c, 3,
-              "tapedeck: 3 ranks: rank 1 has ended with status 3 (exit or td_finish) while "
-              "others went on");
+      assert_says (
+          &c, 3,
+          "tapedeck: 3 ranks: rank 1 has ended with status 3 (exit or td_finish) while "
+          "others went on");
       td_test_child_clear (&c);
     }
 }
@@ -216,11 +235,19 @@ break__that_names_no_rank_is_refused_and_one_that_may_name_one_is_not (void **st
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     {
-      TdTestChild c
-          = td_test_shell ("%s run -q -f %s -o %s%zu --break '%s' %s none 0 0 0", tapedeck,
-                           rows[i].start, td_test_tmp ("tapes"), i, rows[i].condition, model);
+      char folder[4300];
+      TdTestChild c;
 
-      expect (&c, rows[i].status, rows[i].said);
+      snprintf (folder, sizeof folder, "%s%zu", td_test_tmp ("tapes"), i);
+      c = td_test_shell ("%s run -q -f %s -o %s --break '%s' %s none 0 0 0", tapedeck,
+                         rows[i].start, folder, rows[i].condition, model);
+
+      if (rows[i].status == 2)
+        assert_refused (&c, rows[i].said);
+      else
+        assert_says (&c, rows[i].status, rows[i].said);
+      /* refused before anything is started: no tape of it */
+      assert_int_equal (access (folder, F_OK) == 0, rows[i].status != 2);
       td_test_child_clear (&c);
     }
 }
@@ -254,7 +281,7 @@ tapes__that_are_there_are_kept_or_replaced_by_f (void **state)
   td_test_child_clear (&c);
   c = td_test_shell ("%s run -q -n 2 --iterations 2 -o %s %s none 0 0 0", tapedeck, folder,
                      model);
-  expect (&c, 2, "exists already; -f overwrites it");
+  assert_says (&c, 2, "exists already; -f overwrites it");
   td_test_child_clear (&c);
   assert_true (is_there (folder, 2));
   c = td_test_shell ("%s run -q -f -n 2 --iterations 2 -o %s %s none 0 0 0", tapedeck, folder,
@@ -308,7 +335,7 @@ nonsense__is_one_line_and_status_2 (void **state)
       TdTestChild c = td_test_shell ("cd $(dirname %s) && %s run %s %s none 0 0 0",
                                      td_test_tmp ("two"), tapedeck, rows[i].options, model);
 
-      expect (&c, 2, rows[i].said);
+      assert_refused (&c, rows[i].said);
       td_test_child_clear (&c);
     }
 }
@@ -322,8 +349,10 @@ hosts__of_this_machine_with_enough_slots_run (void **state)
   td_test_write_file (td_test_tmp ("two"), "localhost slots=2 # here\n", 25);
   c = td_test_shell ("%s run -n 2 --iterations 2 --hosts %s -o %s %s none 0 0 0", tapedeck,
                      td_test_tmp ("two"), td_test_tmp ("tapes"), model);
-  expect (&c, 0, "tapedeck: 2 ranks ended well");
+  assert_says (&c, 0, "tapedeck: 2 ranks ended well");
   td_test_child_clear (&c);
+  for (int rank = 0; rank < 3; rank++)
+    assert_int_equal (is_there (td_test_tmp ("tapes"), rank), rank < 2);
 }
 
 static const char *
@@ -358,12 +387,12 @@ mpirun__that_is_not_open_mpi_is_refused_in_one_line (void **state)
       snprintf (text, sizeof text, "#!/bin/sh\necho '%s'\n", rows[i].says);
       c = td_test_shell ("TAPEDECK_MPIRUN=%s %s run -n 2 -o %s %s none 0 0 0",
                          script ("mpirun", text), tapedeck, td_test_tmp ("tapes"), model);
-      expect (&c, 2, rows[i].said);
+      assert_refused (&c, rows[i].said);
       td_test_child_clear (&c);
     }
   c = td_test_shell ("TAPEDECK_MPIRUN=/none/mpirun %s run -n 2 -o %s %s none 0 0 0", tapedeck,
                      td_test_tmp ("tapes"), model);
-  expect (&c, 2, "/none/mpirun: not found; -n needs Open MPI");
+  assert_refused (&c, "/none/mpirun: not found; -n needs Open MPI");
   td_test_child_clear (&c);
   assert_int_not_equal (access (td_test_tmp ("tapes"), F_OK), 0);
 }
@@ -378,8 +407,8 @@ rank__whose_tape_cannot_be_made_ends_all_and_is_named (void **state)
   assert_int_equal (mkdir (folder, 0755), 0);
   assert_int_equal (mkdir (td_test_tmp ("tapes/rank-1.tdtape.ring"), 0755), 0);
   c = td_test_shell ("%s run -q -n 2 -o %s %s none 0 0 0", tapedeck, folder, model);
-  expect (&c, 2, "[rank 1] tapedeck: ");
-  expect (&c, 2, "tapedeck: 2 ranks: ");
+  assert_says (&c, 2, "[rank 1] tapedeck: ");
+  assert_says (&c, 2, "tapedeck: 2 ranks: ");
   td_test_child_clear (&c);
 }
 
@@ -398,8 +427,8 @@ disk__that_is_full_on_one_rank_costs_its_recording_only (void **state)
       "mpirun --allow-run-as-root --oversubscribe -n 1 %s : -n 1 sh -c 'ulimit -f "
       "33000; exec %s'",
       line, line);
-  expect (&c, 1, "full-rank-1.tdtape: ");
-  expect (&c, 1, "the program runs on unrecorded");
+  assert_says (&c, 1, "full-rank-1.tdtape: ");
+  assert_says (&c, 1, "the program runs on unrecorded");
   assert_null (strstr (c.err, "full-rank-0.tdtape"));
   td_test_child_clear (&c);
   c = TD_TEST_RUN (tapedeck, "info", td_test_tmp ("full-rank-0.tdtape"));
@@ -421,9 +450,9 @@ programs__that_differ_are_an_error_on_all_ranks (void **state)
       "--allow-run-as-root --oversubscribe -n 1 %s none 0 0 0 : -n 1 %s none 0 0 0",
       model, other, model, model, other);
   assert_int_not_equal (c.status, 0);
-  expect (&c, c.status, "rank 0 of 2: rank 0 runs ");
-  expect (&c, c.status, "rank 1 of 2: rank 0 runs ");
-  expect (&c, c.status, ", rank 1 another of Tapedeck ");
+  assert_says (&c, c.status, "rank 0 of 2: rank 0 runs ");
+  assert_says (&c, c.status, "rank 1 of 2: rank 0 runs ");
+  assert_says (&c, c.status, ", rank 1 another of Tapedeck ");
   td_test_child_clear (&c);
 }
 
@@ -454,8 +483,8 @@ hang__is_left_as_it_is_where_that_is_asked_for (void **state)
             "%s run -q -n 2 --hang-after 1 --on-hang stop -o %s %s asleep 1 3 0", tapedeck,
             folder, model);
   c = run_till_said (line);
-  expect (&c, 0, "for rank 1; rank 1 (pid ");
-  expect (&c, 0, "; all are left as they are");
+  assert_says (&c, 0, "for rank 1; rank 1 (pid ");
+  assert_says (&c, 0, "; all are left as they are");
   assert_string_equal (c.out, "still there\n");
   td_test_child_clear (&c);
   for (int rank = 0; rank < 2; rank++)
@@ -470,8 +499,8 @@ rank_that_computes_for_long__is_named_and_waited_for_where_that_is_asked_for (vo
       tapedeck, td_test_tmp ("late"), model);
 
   (void)state;
-  expect (&c, 0, "rank 0 of 2 has waited 1 s in td_opt_update (call ");
-  expect (&c, 0, "; it is waited for");
+  assert_says (&c, 0, "rank 0 of 2 has waited 1 s in td_opt_update (call ");
+  assert_says (&c, 0, "; it is waited for");
   td_test_child_clear (&c);
   /* nobody computes: each waits for the others in another call */
   c = td_test_shell (
@@ -479,7 +508,7 @@ rank_that_computes_for_long__is_named_and_waited_for_where_that_is_asked_for (vo
       tapedeck, td_test_tmp ("stuck"), model);
   assert_int_not_equal (c.status, 0);
   assert_int_not_equal (c.status, 124);
-  expect (&c, c.status, "; all are ended");
+  assert_says (&c, c.status, "; all are ended");
   td_test_child_clear (&c);
 }
 
@@ -514,12 +543,13 @@ program__that_mpirun_starts_alone_takes_its_limit_from_the_environment (void **s
 
   (void)state;
   assert_int_not_equal (c.status, 124);
-  expect (&c, c.status, " has waited 1 s in td_opt_update (call ");
-  expect (&c, c.status, " for rank 2; rank 2 (pid ");
-  expect (&c, c.status, " is stopped (by a signal or a debugger), after td_opt_update (call ");
+  assert_says (&c, c.status, " has waited 1 s in td_opt_update (call ");
+  assert_says (&c, c.status, " for rank 2; rank 2 (pid ");
+  assert_says (&c, c.status,
+               " is stopped (by a signal or a debugger), after td_opt_update (call ");
   td_test_child_clear (&c);
   c = td_test_shell ("mpirun --allow-run-as-root --oversubscribe -n 3 %s killed 2 5 1", model);
-  expect (&c, c.status, ": rank 2 has died\n");
+  assert_says (&c, c.status, ": rank 2 has died\n");
   td_test_child_clear (&c);
 }
 
@@ -540,7 +570,7 @@ script__of_python_has_a_tape_for_each_rank (void **state)
   snprintf (folder, sizeof folder, "%s", td_test_tmp ("net.ranks"));
   c = td_test_shell ("cd $(dirname %s) && TAPEDECK_PYTHON=%s %s run -n 2 net.py", folder,
                      python, tapedeck);
-  expect (&c, 0, "tapedeck: 2 ranks ended well; tapes in net.ranks");
+  assert_says (&c, 0, "tapedeck: 2 ranks ended well; tapes in net.ranks");
   assert_non_null (strstr (c.out, "[rank 0] done\n"));
   assert_non_null (strstr (c.out, "[rank 1] done\n"));
   td_test_child_clear (&c);
