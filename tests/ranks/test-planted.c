@@ -383,11 +383,12 @@ starter__that_is_killed_leaves_no_process (void **state)
   (void)state;
   for (int depth = 0; depth < 4; depth++)
     {
-      char folder[4200], said[4200];
+      char folder[4200], said[4300];
       TdTestChild c;
 
       snprintf (folder, sizeof folder, "%s", td_test_tmp (starters[depth]));
-      snprintf (said, sizeof said, "%s", td_test_tmp ("said"));
+      /* of its own: what the one before said must not be taken for this one's */
+      snprintf (said, sizeof said, "%s.said", folder);
       c = td_test_shell ("%s run -q -n 3 --hang-after 0 -o %s %s asleep 1 3 0 2>%s & pid=$!\n"
                          "until grep -q planted: %s; do sleep 0.05; done\n"
                          "victim=$pid\n"
