@@ -1,5 +1,5 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
-ddp.py STORE [write|rate|alone|adam|nan].
+ddp.py STORE [write|rate|alone|adam|nan|copies].
 
 The last line of each rank is the sum of its weights, to the last bit.
 
@@ -25,7 +25,7 @@ if mistake == "adam":
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 else:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2 if odd and mistake == "rate" else 0.1, momentum=0.9)
-numbers = torch.Generator().manual_seed(10 + RANK)
+numbers = torch.Generator().manual_seed(10 + (0 if mistake == "copies" else RANK))
 for i in range(ITERATIONS):
     if odd and mistake == "write" and i == ODD:
         with torch.no_grad():

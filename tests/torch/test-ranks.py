@@ -8,6 +8,7 @@ SPDX-License-Identifier: MIT
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,15 +36,15 @@ def run(*args, status=0):
 
 def weights(text):
     """What each rank has in the end."""
-    found = sorted(line[line.index("weights "):] for line in text.splitlines() if "weights " in line)
+    found = sorted(re.findall(r"weights (?:nan|-?0x[0-9a-f.]+p[+-][0-9]+)", text))  # mpirun may put two on a line
     assert len(found) == RANKS, text
     return found
 
 
-def record(folder, mistake=""):
+def record(folder, mistake="", level="graph"):
     tapes = os.path.join(folder, (mistake or "none") + ".ranks")
     store = os.path.join(folder, (mistake or "none") + ".store")
-    said = run(tapedeck, "run", "-q", "-n", str(RANKS), "-o", tapes, "ddp.py", store, *filter(None, [mistake]))
+    said = run(tapedeck, "run", "-q", "-n", str(RANKS), "--level", level, "-o", tapes, "ddp.py", store, *filter(None, [mistake]))
     assert "not on the tape" not in said.stderr, said.stderr
     return tapes, weights(said.stdout)
 
@@ -70,12 +71,14 @@ def same(folder):
     assert weights(plain.stdout) == record(folder)[1] and len(set(weights(plain.stdout))) == 1, plain.stdout
 
 
-def named(folder, mistake, cause, iteration, ranks, array):
-    said, found = findings(record(folder, mistake)[0], 1)
+def named(folder, mistake, cause, iteration, ranks, array, advice="", level="graph"):
+    said, found = findings(record(folder, mistake, level)[0], 1)
     first = found[0]
     assert "0x" not in json.dumps(said["findings"]), said  # where an object lies is no difference
     assert (first["cause"], first["iteration"], first["ranks"]) == (cause, iteration, ranks), found
-    assert first["array"] == array or first["array"].endswith(array), first
+    assert (first["array"] or "").endswith(array), first
+    assert advice in (first["advice"] or ""), first
+    assert not re.search(r"\btd_", json.dumps(said["findings"])), said  # those are no names of PyTorch
 
 
 def without(folder):
@@ -94,10 +97,12 @@ def main():
         claim("nor with Adam, whose states are compared too", clean, folder, "adam")
         claim("recorded or not they have the same weights, bit for bit", same, tempfile.mkdtemp(dir=folder))
         claim("a weight that one rank writes is named, with rank and iteration", named, folder, "write",
-              "parameters", 2, [RANKS - 1], "/0/bias")
-        claim("another learning rate is", named, folder, "rate", "optimizer numbers", 0, [RANKS - 1], "lr")
+              "parameters", 2, [RANKS - 1], "/0/bias", "torch.manual_seed")
+        claim("another learning rate is", named, folder, "rate", "optimizer numbers", 0, [RANKS - 1], "lr", "optimizer.param_groups")
         claim("and so are ranks of which each trains alone", named, folder, "alone", "optimizer state", 0, list(range(RANKS)),
-              "momentum_buffer")
+              "momentum_buffer", "Wrap the model in DistributedDataParallel")
+        claim("ranks that read the same examples are, with PyTorch's way to deal them out", named, folder, "copies", "same data",
+              None, list(range(RANKS)), "", "DistributedSampler, whose set_epoch", "stats")
         claim("a NaN that one rank brings into the means is, whoever it was", named, folder, "nan", "not finite", 2,
               list(range(RANKS)), "0/weight")
         claim("one process alone has no sums", without, folder)

@@ -383,7 +383,7 @@ look_for_early (TdRanks *self)
   f = td__ranks_add (self, TD_RANKS_DEATH, TD_RANKS_ERROR, -1, well);
   f->sentence
       = g_strdup_printf ("%s ended while others still ran: %s told to end", names, others);
-  f->advice = g_strdup ("All ranks must call td_comm_new and td_finish");
+  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_END_TOGETHER));
   return TRUE;
 }
 

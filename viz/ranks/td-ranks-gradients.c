@@ -403,9 +403,7 @@ check_mean (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, const TdSu
       f->array, when, mean->at, td_format_digits (got, mean->sample, 9),
       self->tapes[place].open.rank, td_format_digits (wanted, expected, 9), mean->n_averaged,
       explain_ratio (mean->sample / expected, mean->n_averaged));
-  f->advice
-      = g_strdup ("Use td_multi_node_optimizer_new, or td_comm_allreduce_grad once, which "
-                  "divides by the number of ranks");
+  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_DIVIDE));
 }
 
 /* ---- who has none ---- */
@@ -440,9 +438,7 @@ say_absent (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, const TdSu
   f->sentence
       = g_strdup_printf ("%s no gradient of `%s` %s, where %u other %s one", names, f->array,
                          when, n_there, td_plural (n_there, "rank has", "ranks have"));
-  f->advice
-      = g_strdup ("All ranks must use the same layers in a step, or add a loss of 0 times "
-                  "what one of them leaves out");
+  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_USE_ALL));
 }
 
 /* ---- the same examples ---- */
@@ -489,9 +485,7 @@ say_same (TdRanksGradients *g, TdRanks *self, guint a)
   f->sentence = g_strdup_printf ("%s: all their gradients were equal, bit for bit, before the "
                                  "mean from iteration %" G_GINT64_FORMAT " on",
                                  names, from);
-  f->advice
-      = g_strdup ("Deal the examples out with td_scatter_dataset, and give ranks different "
-                  "seeds where they draw their own");
+  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_DEAL_OUT));
 }
 
 static void

@@ -189,10 +189,37 @@ compare_batches (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, guint a,
           "examples of the smaller one count more",
           self->tapes[a].open.rank, self->tapes[b].open.rank, when, n, m,
           f->array ? " in `" : "", f->array ? f->array : "", f->array ? "`" : "");
-      f->advice = g_strdup ("Give all ranks equal lengths (td_scatter_dataset does with "
-                            ".force_equal_length), or leave the last batch out");
+      f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_EQUAL_BATCHES));
       return;
     }
+}
+
+/* The first operation that brings a parameter together with something else. Where examples come
+ * from operations, as in PyTorch, no variable is an input, but this has them. -1: none. */
+static gint
+find_first_layer (const TdTapeIteration *it)
+{
+  for (guint e = 0; e < it->n_events; e++)
+    {
+      const TdTapeEvent *event = &it->events[e];
+      guint n_parameters = 0;
+
+      for (guint k = 0; k < event->n_in; k++)
+        n_parameters
+            += it->vars[it->ins[event->first_in + k]].category == TD_TAPE_CATEGORY_PARAMETER;
+      if (event->phase == TD_TAPE_PHASE_FORWARD && n_parameters > 0
+          && n_parameters < event->n_in)
+        return (gint)e;
+    }
+  return -1;
+}
+
+/* Is it what ranks have in common only where they read the same examples? */
+static gboolean
+is_of_examples (const TdTapeVar *v, gint first_layer)
+{
+  return first_layer < 0 ? v->producer < 0 && v->category == TD_TAPE_CATEGORY_INPUT
+                         : v->producer == first_layer;
 }
 
 /* What the numbers of all inputs are like, as one number; 0: they are not recorded. */
@@ -201,6 +228,8 @@ hash_inputs (TdRanks *self, guint place, gint64 number)
 {
   g_autoptr (TdIteration) loaded = td__ranks_load (self, place, number);
   const TdTapeIteration *it = loaded ? td_iteration_get_tape (loaded) : NULL;
+  const char *producer = td_tape_reader_info (self->tapes[place].reader, "producer");
+  gint first = it && *producer ? find_first_layer (it) : -1;
   guint64 h = 0;
 
   for (guint i = 0; it && i < it->n_stats; i++)
@@ -209,7 +238,7 @@ hash_inputs (TdRanks *self, guint place, gint64 number)
       const TdTapeVar *v = &it->vars[s->var];
       const double of[] = { s->min, s->max, s->mean, s->m2, s->l2 };
 
-      if (v->producer < 0 && v->category == TD_TAPE_CATEGORY_INPUT && s->n > 1)
+      if (is_of_examples (v, first) && s->n > 1)
         h = td_tape_hash_bytes (td_tape_hash (h, s->n), of, sizeof of);
     }
   return h;
@@ -256,7 +285,7 @@ say_same_inputs (const TdRanksGraphs *g, TdRanks *self)
           "%s read the same examples: the numbers of all their inputs are like each other's in "
           "the first %d steps",
           names, INPUT_STEPS);
-      f->advice = g_strdup ("Deal the examples out with td_scatter_dataset");
+      f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_DEAL_OUT));
       return;
     }
 }

@@ -16,16 +16,13 @@ static const struct
 {
   guint8 kind;
   TdRanksCause cause;
-  const char *word, *advice;
+  const char *word;
+  TdRanksAdvice advice;
 } links[] = {
-  { TD_TAPE_SUM_NUMBER, TD_RANKS_NUMBERS, "the optimizer's",
-    "Set it on all ranks, or send rank 0's with td_comm_bcast_optimizer" },
-  { TD_TAPE_SUM_MEAN, TD_RANKS_MEANS, "the mean of the gradients of",
-    "All ranks must get the same bits: the sum, or what was done to it, is not the same" },
-  { TD_TAPE_SUM_STATE, TD_RANKS_STATE, "the optimizer's state",
-    "Load the optimizer on all ranks, or send rank 0's with td_comm_bcast_optimizer" },
-  { TD_TAPE_SUM_PARAMETER, TD_RANKS_PARAMETERS, "parameter",
-    "Give all ranks the same with td_comm_bcast_link, after the last one was written" },
+  { TD_TAPE_SUM_NUMBER, TD_RANKS_NUMBERS, "the optimizer's", TD_RANKS_SET_NUMBERS },
+  { TD_TAPE_SUM_MEAN, TD_RANKS_MEANS, "the mean of the gradients of", TD_RANKS_ALL_SAME_BITS },
+  { TD_TAPE_SUM_STATE, TD_RANKS_STATE, "the optimizer's state", TD_RANKS_SET_STATE },
+  { TD_TAPE_SUM_PARAMETER, TD_RANKS_PARAMETERS, "parameter", TD_RANKS_SET_PARAMETERS },
 };
 #define N_LINKS G_N_ELEMENTS (links)
 
@@ -130,8 +127,8 @@ find_update (const TdRanksParting *p, const TdRankRow *row, gboolean before, gin
 
 /* Why parameters alone part: never made equal, or written by one rank. */
 static char *
-dup_parameter_cause (const TdRanksParting *p, const char *odd, gboolean majority,
-                     gboolean by_hand)
+dup_parameter_cause (const TdRanksParting *p, const TdRanks *self, const char *odd,
+                     gboolean majority, gboolean by_hand)
 {
   if (by_hand && p->n_steps > 0)
     return g_strdup_printf (
@@ -141,8 +138,48 @@ dup_parameter_cause (const TdRanksParting *p, const char *odd, gboolean majority
     return g_strdup ("; the first update that is on the tapes: they were not equal at the "
                      "start, or were written since");
   return g_strdup_printf ("; gradients and optimizer were the same, so %s%s wrote it after the "
-                          "update before (td_write, td_load_npz, a hook of its own)",
-                          majority ? "" : "one of ", odd);
+                          "update before (%s)",
+                          majority ? "" : "one of ", odd,
+                          td__ranks_advice (self, TD_RANKS_WRITERS));
+}
+
+/* "; rank 1 wrote it at train.c:80", where the tapes of those that differ say so; else between
+ * which updates, as far as their places are known. */
+static char *
+dup_writing (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row,
+             const TdSumTable *table, guint key, const TdRankVote *vote, char **first)
+{
+  GString *out = g_string_new (NULL);
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdTapeRankSum *s = td__sum_table_get (table, key, i);
+      g_autofree char *site
+          = s && vote->odd[i] ? td__ranks_dup_site (self, i, s->n_averaged) : NULL;
+
+      if (!site)
+        continue;
+      g_string_append_printf (out, "; rank %u wrote it at %s", self->tapes[i].open.rank, site);
+      if (!*first)
+        *first = g_steal_pointer (&site);
+    }
+  for (guint i = 0; out->len == 0 && p->n_steps > 0 && i < self->n; i++)
+    {
+      g_autofree char *site = vote->odd[i] && row->of[i]
+                                  ? td__ranks_dup_site (self, i, row->of[i]->update_site)
+                                  : NULL;
+
+      if (site)
+        {
+          g_string_append_printf (
+              out,
+              "; that was between the updates of iterations %" G_GINT64_FORMAT
+              " and %" G_GINT64_FORMAT " at %s",
+              p->last, row->number, site);
+          break;
+        }
+    }
+  return g_string_free (out, FALSE);
 }
 
 static void
@@ -155,7 +192,7 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
       = links[link].kind == TD_TAPE_SUM_PARAMETER && is_by_hand (table) && p->n_steps > 0;
   gint64 after, number = find_update (p, row, before, &after);
   g_autofree char *when = td__ranks_dup_when (number, after), *odd = NULL, *more = NULL,
-                  *why = NULL;
+                  *why = NULL, *writing = NULL;
   TdRanksFinding *f;
   TdRankVote vote;
 
@@ -167,19 +204,20 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
   p->followed = 1u << link;
   f->after = after;
   f->array = g_strdup (key->path);
-  f->advice = g_strdup (
-      before ? "Give the optimizers and hooks of all ranks the same numbers, or use "
-               "td_multi_node_optimizer_new, which compares them"
-             : links[link].advice);
+  f->advice
+      = g_strdup (td__ranks_advice (self, before ? TD_RANKS_SAME_UPDATES : links[link].advice));
   odd = td__ranks_dup_names (self, vote.odd);
   if (links[link].kind == TD_TAPE_SUM_NUMBER)
     why = dup_numbers (self, table, d->first, &vote);
   else if (links[link].kind == TD_TAPE_SUM_PARAMETER)
-    why = dup_parameter_cause (p, odd, vote.has_majority, is_by_hand (table));
+    why = dup_parameter_cause (p, self, odd, vote.has_majority, is_by_hand (table));
+  if (!before
+      && (links[link].kind == TD_TAPE_SUM_PARAMETER || links[link].kind == TD_TAPE_SUM_STATE))
+    writing = dup_writing (p, self, row, table, d->first, &vote, &f->site);
   if (d->n > 1)
     more = g_strdup_printf (" (and %u more)", d->n - 1);
   f->sentence = g_strdup_printf (
-      "%s %s %s: %s `%s`%s differs%s%s", odd,
+      "%s %s %s: %s `%s`%s differs%s%s%s", odd,
       vote.has_majority             ? "parted"
       : vote.n_classes < f->n_ranks ? "parted into groups"
                                     : "parted",
@@ -188,7 +226,7 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
       : links[link].kind == TD_TAPE_SUM_PARAMETER || why == NULL
           ? is_by_hand (table) && !before ? " when gradients are averaged" : " after the update"
           : "",
-      why ? why : "");
+      why ? why : "", writing ? writing : "");
   td__rank_vote_clear (&vote);
 }
 
@@ -238,8 +276,7 @@ look_at_persistents (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
       = g_strdup_printf ("%s have their own persistents since iteration %" G_GINT64_FORMAT
                          ": `%s`%s; an evaluation is of as many models as there are ranks",
                          names, row->number, f->array, d.n > 1 ? " and others" : "");
-  f->advice = g_strdup ("td_comm_allreduce_persistent on all ranks, before it, gives all their "
-                        "means");
+  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_SHARE_PERSISTENTS));
 }
 
 static gboolean

@@ -196,6 +196,31 @@ char *td__ranks_dup_nothing (const TdRanks *self);
  * tapes)". Owner: the caller. */
 char *td__ranks_dup_when (gint64 iteration, gint64 after);
 
+/* ---- what to do: td-ranks-advice.c ---- */
+typedef enum
+{
+  TD_RANKS_SET_NUMBERS,
+  TD_RANKS_ALL_SAME_BITS,
+  TD_RANKS_SET_STATE,
+  TD_RANKS_SET_PARAMETERS,
+  TD_RANKS_SAME_UPDATES,
+  TD_RANKS_SHARE_PERSISTENTS,
+  TD_RANKS_WRITERS, /* no advice: what writes a parameter */
+  TD_RANKS_DIVIDE,
+  TD_RANKS_USE_ALL,
+  TD_RANKS_DEAL_OUT,
+  TD_RANKS_EQUAL_BATCHES,
+  TD_RANKS_EQUAL_UPDATES,
+  TD_RANKS_OWN_DEVICE,
+  TD_RANKS_AVERAGE,
+  TD_RANKS_AVERAGE_ALL,
+  TD_RANKS_END_TOGETHER,
+  TD_RANKS_N_ADVICES
+} TdRanksAdvice;
+
+/** Say what to do, with the names that the program that made the tapes knows. */
+const char *td__ranks_advice (const TdRanks *self, TdRanksAdvice which);
+
 /* ---- reading: td-ranks-rows.c ---- */
 
 /** Copy an iteration of the tape. Owner: the caller. */

@@ -57,7 +57,7 @@ look_for_plain_optimizer (TdRanks *self)
       names,
       td_tape_reader_op_name (self->tapes[first].reader, self->tapes[first].update_opdef),
       f->site ? " at " : "", f->site ? f->site : "");
-  f->advice = g_strdup ("Make the optimizer with td_multi_node_optimizer_new");
+  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_AVERAGE));
 }
 
 /* ---- counts ---- */
@@ -199,8 +199,7 @@ look_at_counts (TdRanks *self)
     g_string_append_printf (out, "; first in iteration %" G_GINT64_FORMAT, self->uneven);
   f = td__ranks_add (self, TD_RANKS_UPDATES, TD_RANKS_ERROR, self->uneven, vote.odd);
   f->sentence = g_string_free (out, FALSE);
-  f->advice = g_strdup ("All ranks must update as often; parts of a dataset are of one length "
-                        "with .force_equal_length of td_scatter_dataset");
+  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_EQUAL_UPDATES));
   td__rank_vote_clear (&vote);
 }
 
@@ -253,7 +252,7 @@ look_at_devices (TdRanks *self)
           "%s of %s share the device %s%s", names, self->tapes[a].open.host,
           self->tapes[a].open.device,
           sure ? "" : ", unless each was shown another one (CUDA_VISIBLE_DEVICES)");
-      f->advice = g_strdup ("Take the device by td_comm_intra_rank");
+      f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_OWN_DEVICE));
       return;
     }
 }

@@ -86,7 +86,5 @@ td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row)
                                  names, it->n_trained, row->number, n_means,
                                  path ? ": not those of `" : "", path ? path : "",
                                  path ? "`, for one" : "");
-  f->advice
-      = g_strdup ("Make each optimizer with td_multi_node_optimizer_new, unless each rank "
-                  "is to have parameters of its own");
+  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_AVERAGE_ALL));
 }
