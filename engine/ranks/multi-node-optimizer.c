@@ -41,7 +41,7 @@ shared_free (TdOpt *opt)
     td__overlap_free (s->overlap);
   td__common_clear (&s->gradients);
   td__common_clear (&s->all);
-  td__sums_clear (&s->sums);
+  td__sums_free (&s->sums);
   free (s);
   opt->shared = NULL;
   opt->share = NULL;
@@ -222,6 +222,8 @@ mean_gradients (TdOpt *opt, TdStatus so_far, const TdSite *site)
     return so_far;
   if (!td__comm_usable (comm, "td_opt_update", site))
     return td__error_status ();
+  if (s->sums.n_marks > 0)
+    td__sums_look (&s->all, opt, &s->sums);
   mine = meet_of_update (opt, so_far, site);
   status = td__meet_digest (comm, &mine, &differs, site);
   /* all that the meeting says, before there is another one */

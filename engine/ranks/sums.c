@@ -39,7 +39,78 @@ void
 td__sums_clear (TdSums *sums)
 {
   free (sums->of);
-  *sums = (TdSums){ NULL, 0, 0, { 0, 0 } };
+  *sums = (TdSums){ .marks = sums->marks,
+                    .n_marks = sums->n_marks,
+                    .room_marks = sums->room_marks };
+}
+
+void
+td__sums_free (TdSums *sums)
+{
+  free (sums->of);
+  free (sums->marks);
+  *sums = (TdSums){ .n = 0 };
+}
+
+/* Of another array there is nothing to be said. */
+static TdSumMark *
+find_mark (TdSums *sums, const TdBuffer *b)
+{
+  TdSumMark *end = sums->marks + sums->n_marks;
+  TdSumMark *next = sums->marks + sums->n_old++;
+
+  if (next < end && next->buffer == b->id)
+    return next;
+  for (TdSumMark *m = sums->marks; m < end; m++)
+    if (m->buffer == b->id)
+      return m;
+  return NULL;
+}
+
+static void
+look_at (TdSums *sums, const TdVar *v)
+{
+  TdSumMark *mark = v != NULL && v->buffer != NULL ? find_mark (sums, v->buffer) : NULL;
+
+  if (mark != NULL)
+    mark->wrote = mark->version != v->buffer->version ? v->buffer->writer : NULL;
+}
+
+void
+td__sums_look (const TdCommon *all, const TdOpt *opt, TdSums *sums)
+{
+  sums->n_old = 0;
+  for (int i = 0; i < all->n; i++)
+    if (all->of[i].param->kind != TD_PARAM_PERSISTENT)
+      look_at (sums, all->of[i].param->var);
+  for (int i = 0; i < opt->n_slots; i++)
+    {
+      for (int s = 0; s < TD_OPT_MAX_STATES; s++)
+        look_at (sums, opt->slots[i].states[s]);
+      look_at (sums, opt->slots[i].master);
+    }
+  sums->n_old = 0;
+}
+
+/* What wrote to it, which is said once; and how it is now. */
+static const TdSite *
+take_mark (TdSums *sums, const TdBuffer *b)
+{
+  TdSumMark *mark = find_mark (sums, b);
+  const TdSite *wrote = mark != NULL ? mark->wrote : NULL;
+
+  if (mark == NULL)
+    {
+      if (sums->n_marks == sums->room_marks)
+        {
+          sums->room_marks = 2 * sums->room_marks + 16;
+          sums->marks
+              = td__xrealloc (sums->marks, (size_t)sums->room_marks * sizeof *sums->marks);
+        }
+      mark = &sums->marks[sums->n_marks++];
+    }
+  *mark = (TdSumMark){ b->id, b->version, NULL };
+  return wrote;
 }
 
 static void
@@ -82,6 +153,8 @@ tell_array (TdRankSumKind kind, const char *path, const char *state, const TdVar
           return status;
         }
     }
+  if (sums != NULL)
+    sum.written = take_mark (sums, v->buffer);
   sum.size = (uint64_t)td__size (&node->shape);
   td__sum_array ((TdDtype)node->dtype, here ? v->buffer->data : copy, bytes, &sum);
   free (copy);
@@ -153,11 +226,13 @@ td__tell_updated (const TdCommon *all, TdOpt *opt, TdSums *sums, const TdSite *s
   TdStatus status;
 
   td__opt_settle (opt, 0); /* what devices have decided */
-  sums->n = 0;
+  sums->n = sums->n_old = 0;
   sums->root[0] = sums->root[1] = odd;
   status = td__tell_parameters (all, sums, site);
   if (status == TD_OK)
     status = tell_states (opt, sums, site);
+  if (sums->n_marks > 2 * sums->n + 16) /* of arrays that are gone */
+    sums->n_marks = 0;
   tell_numbers (opt);
   return status;
 }

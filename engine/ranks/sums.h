@@ -19,7 +19,8 @@ enum
   TD_SUM_BLOCK = 1024,
   TD_SUM_LANES = 8
 };
-/** The same in pieces, so that one can be summed while it is in the cache for another reason. */
+/** The same in pieces, so that one can be summed while it is in the cache for another reason.
+ */
 typedef struct TdSummer
 {
   TdDtype dtype;
@@ -41,16 +42,29 @@ TdRankSum td__sum_of_gradient (TdRankSumKind kind, const TdSummer *s, const void
 void td__tell_sum (const TdRankSum *sum);
 /** The same of a number that all ranks must have in common. */
 void td__tell_number (const char *name, double number);
+/** An array as it was after an update, and what has written to it before the next one. */
+typedef struct
+{
+  uint64_t buffer;
+  uint32_t version;
+  const TdSite *wrote;
+} TdSumMark;
+
 /** What all ranks must have in common after an update: parameters, then the optimizer's states.
  * Begins as zeros. */
 typedef struct TdSums
 {
   uint64_t (*of)[2];
   int n, room;
+  TdSumMark *marks; /**< of the update before, n_marks; they outlive the sums */
+  int n_marks, n_old, room_marks;
   uint64_t root[2]; /**< the sum of all of them; 0: nobody wanted any */
 } TdSums;
 
 void td__sums_clear (TdSums *sums);
+void td__sums_free (TdSums *sums);
+/** An update begins: what has been written to since the one before?  The sums then say so. */
+void td__sums_look (const TdCommon *all, const TdOpt *opt, TdSums *sums);
 /** Tell of parameters, persistents, and what the optimizer has; those that are common go into
  * the list. */
 TdStatus td__tell_updated (const TdCommon *all, TdOpt *opt, TdSums *sums, const TdSite *site);

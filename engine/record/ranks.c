@@ -145,12 +145,13 @@ td__recorder_rank_sum (TdObserver *o, const TdRankSum *sum)
 {
   TdRecorder *r = (TdRecorder *)(void *)o;
   TdRawRankSum *raw;
-  uint32_t path;
+  uint32_t path, written;
 
   if (!r->writes || sum == NULL)
     return r->writes;
   td__recorder_ensure_iteration (r);
   path = path_of (r, sum);
+  written = sum->written != NULL ? td__recorder_site (r, sum->written) : 0;
   raw = td_ring_reserve (r->ring, sizeof *raw);
   memset (raw, 0, sizeof *raw);
   raw->head = (TdRawHead){ sizeof *raw, TD_RAW_RANK_SUM, 0 };
@@ -167,7 +168,7 @@ td__recorder_rank_sum (TdObserver *o, const TdRankSum *sum)
   raw->sum.flags = (uint8_t)((sum->absent ? TD_TAPE_SUM_ABSENT : 0)
                              | (sum->left_out ? TD_TAPE_SUM_LEFT_OUT : 0)
                              | (sum->half ? TD_TAPE_SUM_HALF : 0));
-  raw->sum.n_averaged = (uint32_t)sum->n_averaged;
+  raw->sum.n_averaged = sum->kind == TD_RANK_SUM_MEAN ? (uint32_t)sum->n_averaged : written;
   td_ring_publish (r->ring, sizeof *raw);
   return true;
 }

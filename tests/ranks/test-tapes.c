@@ -218,6 +218,30 @@ drift (const char *what, int rank, int update, bool recorded)
                         rank, update);
 }
 
+/* The place of the write is on that rank's tape, once, and on no other. */
+static void
+assert_written_at (int rank, const char *site)
+{
+  for (int r = 0; r < 3; r++)
+    {
+      char name[40];
+      TdTestChild c;
+      const char *at;
+
+      snprintf (name, sizeof name, "drift-rank-%d.tdtape", r);
+      c = TD_TEST_RUN (tapedeck, "cat", td_test_tmp (name));
+      assert_child_status (c, 0);
+      at = strstr (c.out, ", written at ");
+      assert_true ((at != NULL) == (r == rank));
+      if (at != NULL)
+        {
+          assert_non_null (strstr (at, site));
+          assert_null (strstr (at + 1, ", written at "));
+        }
+      td_test_child_clear (&c);
+    }
+}
+
 static void
 write_of_one_rank_alone__is_said_with_its_array_rank_and_update (void **state)
 {
@@ -225,13 +249,16 @@ write_of_one_rank_alone__is_said_with_its_array_rank_and_update (void **state)
   {
     const char *what;
     int rank, update;
-    const char *said;
+    const char *said, *site;
   } cases[] = {
     /* what is written after update 3 is in the sums of update 4: .. l1/b is the first of them
      */
-    { "weights", 1, 2, "ranks have parted: after update 4 l1/b of rank 1 of 3 is not" },
-    { "weights", 0, 1, "ranks have parted: after update 3 l1/b of rank 0 of 3 is not" },
-    { "state", 2, 2, "ranks have parted: after update 4 l1/b of rank 2 of 3 is not" },
+    { "weights", 1, 2, "ranks have parted: after update 4 l1/b of rank 1 of 3 is not",
+      "drifting.c:25" },
+    { "weights", 0, 1, "ranks have parted: after update 3 l1/b of rank 0 of 3 is not",
+      "drifting.c:25" },
+    { "state", 2, 2, "ranks have parted: after update 4 l1/b of rank 2 of 3 is not",
+      "drifting.c:27" },
   };
 
   (void)state;
@@ -245,6 +272,7 @@ write_of_one_rank_alone__is_said_with_its_array_rank_and_update (void **state)
       assert_contains (c.err, "drifting.c:");
       assert_null (strstr (first + 1, "ranks have parted")); /* once, by one rank */
       td_test_child_clear (&c);
+      assert_written_at (cases[i].rank, cases[i].site);
     }
 }
 

@@ -53,13 +53,15 @@ typedef struct TdRankSum
   const char *path; /**< "l1/W"; state: which of them, "m", or NULL */
   const char *state;
   uint64_t sum[2];
-  double number;       /**< NUMBER; else element `at` */
-  uint64_t at, size;   /**< elements */
-  uint64_t not_finite; /**< NaN and infinite elements */
-  int n_averaged;      /**< MEAN: the ranks that it is of */
-  bool half;           /**< and: it came as 16 bits a number */
-  bool absent;         /**< this rank has no such gradient, or */
-  bool left_out;       /**< it has one, which is of other weights than rank 0's */
+  double number;         /**< NUMBER; else element `at` */
+  uint64_t at, size;     /**< elements */
+  uint64_t not_finite;   /**< NaN and infinite elements */
+  int n_averaged;        /**< MEAN: the ranks that it is of */
+  const TdSite *written; /**< PARAMETER, STATE: what wrote it between the update before and this
+                          * one; NULL: nothing, or nobody knows */
+  bool half;             /**< and: it came as 16 bits a number */
+  bool absent;           /**< this rank has no such gradient, or */
+  bool left_out;         /**< it has one, which is of other weights than rank 0's */
 } TdRankSum;
 
 /** Is somebody there who wants sums? */

@@ -115,6 +115,6 @@ typedef struct
   uint8_t kind;          /* TdTapeSumKind */
   uint8_t flags;         /* TD_TAPE_SUM_... */
   uint8_t reserved[2];
-  uint32_t n_averaged; /* MEAN: the ranks that it is of */
+  uint32_t n_averaged; /* MEAN: ranks that it is of; PARAMETER, STATE: site that wrote it */
 } TdTapeRankSum;
 static_assert (sizeof (TdTapeRankSum) == 64, "TdTapeRankSum changed size");

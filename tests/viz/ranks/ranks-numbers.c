@@ -95,6 +95,29 @@ parameters__are_told_with_rank_iteration_and_name (void **state)
   assert_contains (f->sentence, "rank 2 wrote it after the update before");
 }
 
+/* And the tape says where: at model.c:77, since the update before. */
+static void
+write_parameter_at_77 (PlantedStep *step)
+{
+  write_parameter (step);
+  if (step->rank == 2 && step->iteration == 3)
+    planted_sum (step, TD_TAPE_SUM_PARAMETER, "l2/W")->n_averaged = 77;
+}
+
+static void
+parameters__are_told_with_the_line_that_wrote_them (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (write_parameter_at_77);
+  g_autoptr (TdRanks) unknown = planted_look_at (write_parameter);
+  const TdRanksFinding *f
+      = planted_assert_found (ranks, TD_RANKS_PARAMETERS, TD_RANKS_ERROR, 3);
+
+  assert_string_equal (f->site, "model.c:77");
+  assert_contains (f->sentence, "; rank 2 wrote it at model.c:77");
+  f = planted_assert_found (unknown, TD_RANKS_PARAMETERS, TD_RANKS_ERROR, 3);
+  assert_contains (f->sentence, "; that was between the updates of iterations 2 and 3 at ");
+}
+
 static void
 differ_from_start (PlantedStep *step)
 {
@@ -606,6 +629,7 @@ main (void)
     td_test (ranks__says_nothing_of_300_iterations_without_faults),
     td_test (ranks__do_not_count_steps_that_are_not_whole_as_compared),
     td_test (parameters__are_told_with_rank_iteration_and_name),
+    td_test (parameters__are_told_with_the_line_that_wrote_them),
     td_test (parameters__that_were_never_equal_are_told_so),
     td_test (parameters__of_two_ranks_have_no_majority),
     td_test (parameters__that_part_again_are_told_again),
