@@ -182,6 +182,25 @@ find_not_finite (const TdRanks *self, const TdSumTable *table, guint key, const 
   return -1;
 }
 
+/* Has a rank one from this key on? Once it is in a parameter, which all ranks have, gradients
+ * of a second update in the same step have it on all of them: that says nothing. */
+static gboolean
+brings_not_finite (const TdSumTable *table, guint key, guint place)
+{
+  for (; key < table->n; key++)
+    {
+      const TdTapeRankSum *s = td__sum_table_get (table, key, place);
+
+      if (!s || s->n_not_finite == 0)
+        continue;
+      if (key_at (table, key)->kind == TD_TAPE_SUM_GRADIENT)
+        return TRUE;
+      if (key_at (table, key)->kind == TD_TAPE_SUM_PARAMETER)
+        return FALSE;
+    }
+  return FALSE;
+}
+
 /* The first that went into an update, and the first that did not. */
 static void
 say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
@@ -203,13 +222,7 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
     return;
   *said = TRUE;
   for (guint i = 0; i < self->n; i++)
-    for (guint k = key; k < table->n && !bad[i]; k++)
-      {
-        const TdTapeRankSum *other = td__sum_table_get (table, k, i);
-
-        bad[i] = other && key_at (table, k)->kind == TD_TAPE_SUM_GRADIENT
-                 && other->n_not_finite > 0;
-      }
+    bad[i] = brings_not_finite (table, key, i);
   n_received = leave_origins (self, row, table, bad);
   for (guint i = 0; i < self->n; i++)
     n_bad += bad[i];

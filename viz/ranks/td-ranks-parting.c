@@ -42,6 +42,8 @@ struct TdRanksParting
   gint64 at;      /* the finding that is open: its place among the findings; -1: none */
   guint n_times, n_steps;
   guint followed; /* links that are said to follow: bits */
+  guint8 kind;    /* of what is apart, and which */
+  const char *path;
   gboolean persistents;
 };
 
@@ -149,6 +151,8 @@ static char *
 dup_writing (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row,
              const TdSumTable *table, guint key, const TdRankVote *vote, char **first)
 {
+  const gboolean is_written
+      = g_array_index (table->keys, TdSumKey, key).kind == TD_TAPE_SUM_PARAMETER;
   GString *out = g_string_new (NULL);
 
   for (guint i = 0; i < self->n; i++)
@@ -163,7 +167,7 @@ dup_writing (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row,
       if (!*first)
         *first = g_steal_pointer (&site);
     }
-  for (guint i = 0; out->len == 0 && p->n_steps > 0 && i < self->n; i++)
+  for (guint i = 0; out->len == 0 && is_written && p->n_steps > 0 && i < self->n; i++)
     {
       g_autofree char *site = vote->odd[i] && row->of[i]
                                   ? td__ranks_dup_site (self, i, row->of[i]->update_site)
@@ -202,6 +206,8 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
   p->at = (gint64)self->findings->len - 1;
   p->n_times++;
   p->followed = 1u << link;
+  p->kind = key->kind;
+  p->path = key->path;
   f->after = after;
   f->array = g_strdup (key->path);
   f->advice
@@ -279,6 +285,20 @@ look_at_persistents (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
   f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_SHARE_PERSISTENTS));
 }
 
+/* What is apart is not in a step in which another optimizer updates: it is still apart then. */
+static gboolean
+is_absent (const TdRanksParting *p, const TdSumTable *table)
+{
+  for (guint key = 0; p->apart && key < table->n; key++)
+    {
+      const TdSumKey *k = &g_array_index (table->keys, TdSumKey, key);
+
+      if (k->kind == p->kind && g_str_equal (k->path, p->path))
+        return FALSE;
+    }
+  return p->apart && p->path;
+}
+
 static gboolean
 has_updates (const TdRanks *self, const TdRankRow *row)
 {
@@ -309,11 +329,18 @@ td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
       if (!p->apart && p->n_times < MOST_TIMES)
         say_parting (p, self, row, table, link, &d);
       else if (p->apart && p->at >= 0)
-        say_following (p, self, row, table, link, &d);
+        {
+          say_following (p, self, row, table, link, &d);
+          if (p->kind == TD_TAPE_SUM_NUMBER) /* whose optimizer's it is, an array says */
+            {
+              p->kind = links[link].kind;
+              p->path = g_array_index (table->keys, TdSumKey, d.first).path;
+            }
+        }
       p->apart = TRUE;
     }
   look_at_persistents (p, self, row, table);
-  if (!differs)
+  if (!differs && !is_absent (p, table))
     {
       p->apart = FALSE;
       p->at = -1;

@@ -118,6 +118,30 @@ parameters__are_told_with_the_line_that_wrote_them (void **state)
   assert_contains (f->sentence, "; that was between the updates of iterations 2 and 3 at ");
 }
 
+/* In every second step another optimizer updates, and says nothing of l2/W. */
+static void
+write_parameter_of_one_of_two_optimizers (PlantedStep *step)
+{
+  write_parameter (step);
+  if (step->iteration % 2 == 0)
+    return;
+  for (guint i = 0; i < step->n_sums; i++)
+    if (step->sums[i].path == planted_sum (step, TD_TAPE_SUM_PARAMETER, "l2/W")->path
+        && step->sums[i].kind == TD_TAPE_SUM_PARAMETER)
+      {
+        step->sums[i] = step->sums[--step->n_sums];
+        return;
+      }
+}
+
+static void
+parameters__of_one_of_two_optimizers_are_told_once (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (write_parameter_of_one_of_two_optimizers);
+
+  ASSERT_RANKS (planted_assert_found (ranks, TD_RANKS_PARAMETERS, TD_RANKS_ERROR, 4), 2);
+}
+
 static void
 differ_from_start (PlantedStep *step)
 {
@@ -630,6 +654,7 @@ main (void)
     td_test (ranks__do_not_count_steps_that_are_not_whole_as_compared),
     td_test (parameters__are_told_with_rank_iteration_and_name),
     td_test (parameters__are_told_with_the_line_that_wrote_them),
+    td_test (parameters__of_one_of_two_optimizers_are_told_once),
     td_test (parameters__that_were_never_equal_are_told_so),
     td_test (parameters__of_two_ranks_have_no_majority),
     td_test (parameters__that_part_again_are_told_again),
