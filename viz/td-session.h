@@ -56,7 +56,7 @@ TdSession *td_session_open (const char *path, GError **error);
 /** The same for a window, which may look on for ever: it begins at the loss, loads what is
  * asked for in a thread of its own and sees what is added; of a long run the list of iterations
  * is a sample (td_session_get_n_iterations) and curves are folded, so that memory has a bound.
- */
+ * May be called in a worker that hands the session over to the main thread. */
 TdSession *td_session_open_bounded (const char *path, GError **error);
 /** Wrap iterations made by hand: tests, and tools without a tape. Owner: takes the array's
  * references. */
@@ -68,6 +68,9 @@ const char *td_session_import_kind (const char *path);
 /** Return where in the user's cache the tape that is made of such a file lies, or is to lie:
  * the folder is there. Owner: the caller. Errors: one line that names the file. */
 char *td_session_dup_import (const char *path, GError **error);
+
+/** So large a file is read within a frame or two. */
+#define TD_SESSION_SMALL_BYTES (8u << 20)
 
 const char *td_session_get_path (TdSession *self);
 /** Return a short name for titles: the program's name without folder and suffix. */
@@ -82,6 +85,8 @@ gboolean td_session_take_recomputed (TdSession *self, const char *path, GError *
  * Owner: borrowed, both. */
 TdIteration *td_session_get_recomputed (TdSession *self, gint64 number, TdTapeReader **reader);
 
+/** Say whether reading all of the tape takes longer than a window may be deaf. */
+gboolean td_session_is_large (TdSession *self);
 /** Say whether the recording is a memory snapshot of another program: it has blocks of memory
  * and a trace, no operations, and does not know who keeps what. */
 gboolean td_session_is_snapshot (TdSession *self);

@@ -45,7 +45,7 @@ open_file (const char *path)
 static gboolean
 is_over (gpointer unused)
 {
-  return !ui_test_window ()->import;
+  return !ui_test_window ()->import && !ui_test_window ()->loading;
 }
 
 static gboolean
@@ -157,6 +157,7 @@ import__leaves_the_main_loop_free (void **state)
   ui_test_new_window ();
   open_file (path);
   assert_null (ui_test_window ()->import);
+  ui_test_wait ("its tape", is_over, NULL);
   assert_string_equal (ui_test_page (), "workspace");
 }
 

@@ -159,7 +159,7 @@ ui_test_settle (void)
 static gboolean
 is_open (gpointer unused)
 {
-  return !window->import;
+  return !window->import && !window->loading;
 }
 
 void

@@ -13,9 +13,22 @@ struct _TdGradientsPage
 {
   TdPage parent;
   TdGradientTable *table;
+  guint going_on; /* the source that loads more of it, 0: none */
 };
 
 G_DEFINE_FINAL_TYPE (TdGradientsPage, td_gradients_page, TD_TYPE_PAGE)
+
+/* So long may a frame wait for iterations that are read; the others come with the next ones. */
+#define LOAD_US 30000
+
+static gboolean
+go_on (gpointer data)
+{
+  TdGradientsPage *self = data;
+  self->going_on = 0;
+  td_page_invalidate (TD_PAGE (self));
+  return G_SOURCE_REMOVE;
+}
 
 /* The table with what columns of a range show; `newest`: 0 for the whole run. */
 static TdGradientTable *
@@ -24,7 +37,7 @@ get_table (TdPage *page, guint newest, const TdPanelView *view, TdGradientRange 
   TdGradientsPage *self = TD_GRADIENTS_PAGE (page);
   TdTapeReader *reader = td_page_get_reader (page);
   TdIteration *iteration = td_page_get_iteration (page);
-  if (!reader)
+  if (!reader || td_session_is_snapshot (td_page_get_session (page)))
     return NULL;
   gint64 at = view->iteration;
   if (!self->table)
@@ -32,7 +45,10 @@ get_table (TdPage *page, guint newest, const TdPanelView *view, TdGradientRange 
   *range = newest > 0 ? td_gradient_range_newest (reader, at, newest)
                       : td_gradient_range_run (reader, at);
   *range = td_gradient_range_narrow (*range, view->range);
-  td_gradient_table_load (self->table, reader, range, at);
+  if (!td_gradient_table_load_until (self->table, reader, range, at,
+                                     g_get_monotonic_time () + LOAD_US)
+      && !self->going_on)
+    self->going_on = g_idle_add (go_on, self);
   if (iteration && !td_iteration_is_complete (iteration))
     td_gradient_table_add (self->table, iteration);
   return self->table;
@@ -133,7 +149,9 @@ static const TdPicture pictures[] = {
 static void
 forget_session (TdPage *page)
 {
-  g_clear_pointer (&TD_GRADIENTS_PAGE (page)->table, td_gradient_table_free);
+  TdGradientsPage *self = TD_GRADIENTS_PAGE (page);
+  g_clear_pointer (&self->table, td_gradient_table_free);
+  g_clear_handle_id (&self->going_on, g_source_remove);
 }
 
 static void

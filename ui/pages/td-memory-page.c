@@ -17,8 +17,9 @@ struct _TdMemoryPage
   TdMemoryProfile *profile, *previous;
   gint64 previous_number;
   TdMemoryHistory *history;
-  guint history_n;       /* iterations there were when it was made */
-  TdRange history_range; /* that it is of */
+  guint history_n;           /* iterations there were when it was made */
+  TdRange history_range;     /* that it is of */
+  GCancellable *history_job; /* a worker makes it; NULL: none does */
   TdMemoryGrowth *growth;
   TdMemoryOom *oom;
   TdMemoryStacks *stacks;
@@ -59,18 +60,94 @@ get_previous (TdMemoryPage *self)
   return self->previous;
 }
 
+typedef struct
+{
+  char *path;
+  TdRange range;
+} HistoryJob;
+
+static void
+history_job_free (gpointer data)
+{
+  g_free (((HistoryJob *)data)->path);
+  g_free (data);
+}
+
+static void
+history_free (gpointer history)
+{
+  td_memory_history_free (history);
+}
+
+/* The session's reader is the main thread's: this one reads with its own. */
+static void
+make_history (GTask *task, gpointer page, gpointer data, GCancellable *cancellable)
+{
+  HistoryJob *job = data;
+  char why[256];
+  TdTapeReader *reader = td_tape_reader_open (job->path, why, sizeof why);
+  TdMemoryHistory *history
+      = reader ? td_memory_history_new (reader, job->range, HISTORY_COLUMNS) : NULL;
+  td_tape_reader_free (reader);
+  g_task_return_pointer (task, history, history_free);
+}
+
+static void
+history_made (GObject *source, GAsyncResult *result, gpointer data)
+{
+  TdMemoryPage *self = TD_MEMORY_PAGE (source);
+  TdMemoryHistory *history = g_task_propagate_pointer (G_TASK (result), NULL);
+  if (g_task_get_cancellable (G_TASK (result)) != self->history_job)
+    {
+      td_memory_history_free (history);
+      return;
+    }
+  g_clear_object (&self->history_job);
+  td_memory_history_free (self->history);
+  self->history = history;
+  td_page_invalidate (TD_PAGE (self));
+}
+
+static void
+start_history (TdMemoryPage *self, TdRange range)
+{
+  HistoryJob *job = g_new (HistoryJob, 1);
+  *job = (HistoryJob){ g_strdup (td_session_get_path (td_page_get_session (TD_PAGE (self)))),
+                       range };
+  self->history_job = g_cancellable_new ();
+  g_autoptr (GTask) task = g_task_new (self, self->history_job, history_made, NULL);
+  g_task_set_task_data (task, job, history_job_free);
+  g_task_run_in_thread (task, make_history);
+}
+
+static void
+forget_history (TdMemoryPage *self)
+{
+  g_cancellable_cancel (self->history_job);
+  g_clear_object (&self->history_job);
+  g_clear_pointer (&self->history, td_memory_history_free);
+  self->history_n = 0;
+}
+
+/* Of a program that runs it is made again and again, from few iterations that changed; of a
+ * long recording, once and by a worker: the picture comes when it is there. */
 static TdMemoryHistory *
 get_history (TdMemoryPage *self, TdRange range)
 {
+  TdSession *session = td_page_get_session (TD_PAGE (self));
   TdTapeReader *reader = td_page_get_reader (TD_PAGE (self));
-  guint n = td_session_get_n_iterations (td_page_get_session (TD_PAGE (self)));
-  if (self->history && self->history_n == n && td_range_equal (self->history_range, range))
+  guint n = td_session_get_n_iterations (session);
+  if ((self->history || self->history_job) && self->history_n == n
+      && td_range_equal (self->history_range, range))
     return self->history;
-  g_clear_pointer (&self->history, td_memory_history_free);
-  if (reader)
-    self->history = td_memory_history_new (reader, range, HISTORY_COLUMNS);
+  forget_history (self);
   self->history_n = n;
   self->history_range = range;
+  if (reader && td_session_get_state (session) > TD_PROGRAM_PAUSED
+      && td_session_is_large (session))
+    start_history (self, range);
+  else if (reader)
+    self->history = td_memory_history_new (reader, range, HISTORY_COLUMNS);
   return self->history;
 }
 
@@ -86,9 +163,7 @@ forget_moment (TdPage *page)
 static void
 forget_session (TdPage *page)
 {
-  TdMemoryPage *self = TD_MEMORY_PAGE (page);
-  g_clear_pointer (&self->history, td_memory_history_free);
-  self->history_n = 0;
+  forget_history (TD_MEMORY_PAGE (page));
 }
 
 /* ---- pictures ---- */

@@ -8,6 +8,11 @@
 #include "scene/td-format.h"
 #include "tape/td-devices.h"
 
+/* A list of more children than these is one of spans: a tree of GTK takes time for each of its
+ * rows before it shows the first. */
+#define MAX_CHILDREN 10000
+#define SPAN 1000
+
 /* One child of a group: a group (>= 0) or an event (stored as -1 - event). */
 typedef gint32 Child;
 
@@ -27,9 +32,10 @@ struct _TdOutlineRow
   GObject parent;
   TdOutlineModel *model;
   TdOutlineKind kind;
-  gint group; /* of a group */
-  gint event; /* of the others */
-  gint var;   /* of in and out */
+  gint group;       /* of a group */
+  gint event;       /* of the others */
+  gint var;         /* of in and out */
+  guint32 from, to; /* of a span: places in the model's children */
 };
 
 /* The list of one row's children. */
@@ -40,8 +46,8 @@ struct _TdOutlineList
 {
   GObject parent;
   TdOutlineModel *model;
-  gint group;
-  gint event; /* >= 0: in and out of this event */
+  guint32 from, to; /* places in the model's children */
+  gint event;       /* >= 0: in and out of this event */
 };
 
 static void outline_list_iface_init (GListModelInterface *iface);
@@ -84,47 +90,60 @@ last_event_of (TdOutlineModel *self, gint group)
 
 typedef struct
 {
-  gint32 group; /* it is a child of */
   gint32 order; /* its first event */
-  Child child;
+  gint32 group;
 } Entry;
 
 static int
 compare_entries (gconstpointer a, gconstpointer b)
 {
   const Entry *x = a, *y = b;
-  if (x->group != y->group)
-    return x->group < y->group ? -1 : 1;
   return (x->order > y->order) - (x->order < y->order);
 }
 
-static void
-sort_out_children (TdOutlineModel *self)
+/* Groups in the order of their first events. */
+static GArray *
+list_groups (TdOutlineModel *self)
 {
-  guint n_events = td_iteration_get_n_events (self->iteration);
-  GArray *entries = g_array_sized_new (FALSE, FALSE, sizeof (Entry), n_events + self->n_groups);
+  GArray *entries = g_array_sized_new (FALSE, FALSE, sizeof (Entry), self->n_groups);
   for (guint g = 1; g < self->n_groups; g++)
     {
-      Entry entry = { self->groups[g].parent, first_event_of (self, (gint)g), (Child)g };
-      g_array_append_val (entries, entry);
-    }
-  for (guint e = 0; e < n_events; e++)
-    {
-      Entry entry = { td_viz_graph_get_event_group (self->graph, e), (gint32)e, -1 - (Child)e };
+      Entry entry = { first_event_of (self, (gint)g), (gint32)g };
       g_array_append_val (entries, entry);
     }
   g_array_sort (entries, compare_entries);
+  return entries;
+}
+
+/* Events have their order: only groups are sorted, and all are put where their parents' begin.
+ */
+static void
+sort_out_children (TdOutlineModel *self)
+{
+  guint n_events = td_iteration_get_n_events (self->iteration), next = 0;
+  g_autoptr (GArray) groups = list_groups (self);
+  g_autofree guint32 *at = g_new0 (guint32, self->n_groups + 1);
   self->first = g_new0 (guint32, self->n_groups + 1);
-  self->children = g_new (Child, entries->len + 1);
-  for (guint i = 0; i < entries->len; i++)
-    {
-      Entry *entry = &g_array_index (entries, Entry, i);
-      self->children[i] = entry->child;
-      self->first[MAX (entry->group, 0) + 1] = i + 1;
-    }
+  self->children = g_new (Child, n_events + self->n_groups + 1);
+  for (guint g = 1; g < self->n_groups; g++)
+    self->first[MAX (self->groups[g].parent, 0) + 1]++;
+  for (guint e = 0; e < n_events; e++)
+    self->first[MAX (td_viz_graph_get_event_group (self->graph, e), 0) + 1]++;
   for (guint g = 1; g <= self->n_groups; g++)
-    self->first[g] = MAX (self->first[g], self->first[g - 1]);
-  g_array_unref (entries);
+    at[g] = self->first[g] += self->first[g - 1];
+  for (guint e = 0; e <= n_events; e++)
+    {
+      for (; next < groups->len; next++)
+        {
+          const Entry *entry = &g_array_index (groups, Entry, next);
+          if (e < n_events && entry->order > (gint32)e)
+            break;
+          self->children[at[MAX (self->groups[entry->group].parent, 0)]++] = entry->group;
+        }
+      if (e < n_events)
+        self->children[at[MAX (td_viz_graph_get_event_group (self->graph, e), 0)]++]
+            = -1 - (Child)e;
+    }
 }
 
 static void
@@ -167,19 +186,26 @@ td_outline_model_get_iteration (TdOutlineModel *self)
 }
 
 static GListModel *
-new_list (TdOutlineModel *self, gint group, gint event)
+new_list (TdOutlineModel *self, guint32 from, guint32 to, gint event)
 {
   TdOutlineList *list = g_object_new (TD_TYPE_OUTLINE_LIST, NULL);
   list->model = g_object_ref (self);
-  list->group = group;
+  list->from = from;
+  list->to = to;
   list->event = event;
   return G_LIST_MODEL (list);
+}
+
+static GListModel *
+new_list_of_group (TdOutlineModel *self, gint group)
+{
+  return new_list (self, self->first[group], self->first[group + 1], -1);
 }
 
 GListModel *
 td_outline_model_get_roots (TdOutlineModel *self)
 {
-  return new_list (self, 0, -1);
+  return new_list_of_group (self, 0);
 }
 
 static void
@@ -188,8 +214,13 @@ prepend_position (GArray *path, TdOutlineModel *self, gint group, Child child)
   for (guint32 i = self->first[group]; i < self->first[group + 1]; i++)
     if (self->children[i] == child)
       {
-        guint position = i - self->first[group];
+        guint position = i - self->first[group], span = position / SPAN;
+        gboolean in_span = self->first[group + 1] - self->first[group] > MAX_CHILDREN;
+        if (in_span)
+          position %= SPAN;
         g_array_prepend_val (path, position);
+        if (in_span)
+          g_array_prepend_val (path, span);
       }
 }
 
@@ -259,14 +290,25 @@ td_outline_row_get_key (TdOutlineRow *row)
   const TdTapeEvent *event = event_of (row);
   if (row->kind == TD_OUTLINE_GROUP)
     return row->model->groups[row->group].key;
+  if (row->kind == TD_OUTLINE_SPAN)
+    return 0;
   if (row->kind == TD_OUTLINE_EVENT)
     return event ? event->key : 0;
   return td_iteration_get_tape (row->model->iteration)->vars[row->var].key;
 }
 
+static gint
+event_of_child (TdOutlineRow *row, guint32 at, gint (*of_group) (TdOutlineModel *, gint))
+{
+  Child child = row->model->children[at];
+  return child >= 0 ? of_group (row->model, child) : -1 - child;
+}
+
 gint
 td_outline_row_get_event (TdOutlineRow *row)
 {
+  if (row->kind == TD_OUTLINE_SPAN)
+    return event_of_child (row, row->from, first_event_of);
   if (row->kind != TD_OUTLINE_GROUP)
     return row->event;
   gint first = first_event_of (row->model, row->group);
@@ -276,6 +318,8 @@ td_outline_row_get_event (TdOutlineRow *row)
 gint
 td_outline_row_get_last_event (TdOutlineRow *row)
 {
+  if (row->kind == TD_OUTLINE_SPAN)
+    return event_of_child (row, row->to - 1, last_event_of);
   return row->kind == TD_OUTLINE_GROUP ? last_event_of (row->model, row->group) : row->event;
 }
 
@@ -335,6 +379,9 @@ td_outline_row_dup_name (TdOutlineRow *row)
     return g_utf8_make_valid (row->model->groups[row->group].name, -1);
   if (row->kind == TD_OUTLINE_EVENT)
     return dup_event_name (row);
+  if (row->kind == TD_OUTLINE_SPAN)
+    return g_strdup_printf ("Events %d to %d", td_outline_row_get_event (row),
+                            td_outline_row_get_last_event (row));
   return dup_var_name (row);
 }
 
@@ -346,7 +393,7 @@ td_outline_row_dup_bytes (TdOutlineRow *row)
     bytes = row->model->groups[row->group].saved_bytes;
   else if (row->kind == TD_OUTLINE_EVENT)
     bytes = td_viz_graph_get_saved_bytes (row->model->graph, (guint)row->event);
-  else
+  else if (row->kind != TD_OUTLINE_SPAN)
     bytes = td_iteration_get_tape (row->model->iteration)->vars[row->var].bytes;
   char text[TD_FORMAT_SIZE];
   return g_strdup (bytes ? td_format_bytes (text, bytes) : "");
@@ -379,9 +426,11 @@ GListModel *
 td_outline_row_get_children (TdOutlineRow *row)
 {
   if (row->kind == TD_OUTLINE_GROUP)
-    return new_list (row->model, row->group, -1);
+    return new_list_of_group (row->model, row->group);
+  if (row->kind == TD_OUTLINE_SPAN)
+    return new_list (row->model, row->from, row->to, -1);
   if (row->kind == TD_OUTLINE_EVENT)
-    return new_list (row->model, -1, row->event);
+    return new_list (row->model, 0, 0, row->event);
   return NULL;
 }
 
@@ -418,6 +467,12 @@ outline_list_get_item_type (GListModel *model)
   return TD_TYPE_OUTLINE_ROW;
 }
 
+static gboolean
+is_of_spans (TdOutlineList *list)
+{
+  return list->to - list->from > MAX_CHILDREN;
+}
+
 static guint
 outline_list_get_n_items (GListModel *model)
 {
@@ -427,7 +482,8 @@ outline_list_get_n_items (GListModel *model)
       const TdTapeEvent *event = list_event (list);
       return event ? (guint)event->n_in + event->n_out : 0;
     }
-  return list->model->first[list->group + 1] - list->model->first[list->group];
+  guint n = list->to - list->from;
+  return is_of_spans (list) ? (n + SPAN - 1) / SPAN : n;
 }
 
 static gpointer
@@ -449,7 +505,14 @@ outline_list_get_item (GListModel *model, guint position)
                             : tape->outs[event->first_out + position - event->n_in]);
       return row;
     }
-  Child child = list->model->children[list->model->first[list->group] + position];
+  if (is_of_spans (list))
+    {
+      row->kind = TD_OUTLINE_SPAN;
+      row->from = list->from + position * SPAN;
+      row->to = MIN (row->from + SPAN, list->to);
+      return row;
+    }
+  Child child = list->model->children[list->from + position];
   row->kind = child >= 0 ? TD_OUTLINE_GROUP : TD_OUTLINE_EVENT;
   row->group = child;
   row->event = child >= 0 ? -1 : -1 - child;

@@ -17,6 +17,7 @@ typedef enum
 {
   TD_OUTLINE_GROUP,
   TD_OUTLINE_EVENT,
+  TD_OUTLINE_SPAN, /* some of very many that are not in layers of their own */
   TD_OUTLINE_IN,
   TD_OUTLINE_OUT
 } TdOutlineKind;

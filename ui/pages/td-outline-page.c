@@ -77,8 +77,6 @@ refresh_text (GtkListItem *item)
     gtk_widget_remove_css_class (GTK_WIDGET (label), "td-not-run");
   else
     gtk_widget_add_css_class (GTK_WIDGET (label), "td-not-run");
-  if (column->tree)
-    td_tip_set (GTK_WIDGET (label), text);
 }
 
 typedef struct
@@ -107,7 +105,7 @@ choose_glyph (TdOutlinePage *self, TdOutlineRow *row)
       if (td_iteration_is_anomaly (td_outline_model_get_iteration (self->model), (guint)event))
         return &glyph_anomaly;
     }
-  else if (td_outline_row_get_kind (row) != TD_OUTLINE_GROUP)
+  else if (td_outline_row_get_kind (row) > TD_OUTLINE_SPAN)
     return NULL;
   return td_outline_row_get_last_event (row) <= moment.event ? &glyph_run : NULL;
 }
@@ -125,7 +123,6 @@ refresh_glyph (GtkListItem *item)
     return;
   g_object_set_data (G_OBJECT (item), "glyph", (gpointer)glyph);
   gtk_image_set_from_icon_name (GTK_IMAGE (image), glyph ? glyph->icon : NULL);
-  td_tip_set (image, glyph ? glyph->words : NULL);
   const char *const classes[] = { glyph ? glyph->style : NULL, NULL };
   gtk_widget_set_css_classes (image, (const char **)classes);
 }
@@ -177,6 +174,26 @@ unbind_cell (GtkListItemFactory *factory, GtkListItem *item, TdOutlinePage *self
     g_signal_handlers_disconnect_by_func (tree_row, expanded_changed, self);
 }
 
+/* Asked for when the pointer rests there: to set it asks the display server for the pointer, at
+ * each of hundreds of cells. */
+static gboolean
+query_tip (GtkWidget *cell, int x, int y, gboolean keyboard, GtkTooltip *tooltip,
+           GtkListItem *item)
+{
+  const Glyph *glyph = g_object_get_data (G_OBJECT (item), "glyph");
+  GtkLabel *label = g_object_get_data (G_OBJECT (item), "label");
+  const char *text = label ? gtk_label_get_text (label) : glyph ? glyph->words : "";
+  gtk_tooltip_set_text (tooltip, text);
+  return *text != '\0';
+}
+
+static void
+add_tip (GtkWidget *cell, GtkListItem *item)
+{
+  gtk_widget_set_has_tooltip (cell, TRUE);
+  g_signal_connect (cell, "query-tooltip", G_CALLBACK (query_tip), item);
+}
+
 static void
 setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdOutlinePage *self)
 {
@@ -186,6 +203,7 @@ setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdOutlinePage *self)
   if (!column)
     {
       gtk_list_item_set_child (item, gtk_image_new ());
+      add_tip (gtk_list_item_get_child (item), item);
       return;
     }
   GtkWidget *label = gtk_label_new (NULL);
@@ -199,6 +217,7 @@ setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdOutlinePage *self)
       gtk_list_item_set_child (item, label);
       return;
     }
+  add_tip (label, item);
   GtkWidget *expander = gtk_tree_expander_new ();
   gtk_tree_expander_set_child (GTK_TREE_EXPANDER (expander), label);
   gtk_list_item_set_child (item, expander);
@@ -320,7 +339,8 @@ row_activated (GtkColumnView *view, guint position, TdOutlinePage *self)
 {
   g_autoptr (GtkTreeListRow) tree_row = gtk_tree_list_model_get_row (self->tree, position);
   g_autoptr (TdOutlineRow) row = gtk_tree_list_row_get_item (tree_row);
-  if (td_outline_row_get_kind (row) == TD_OUTLINE_GROUP)
+  TdOutlineKind kind = td_outline_row_get_kind (row);
+  if (kind == TD_OUTLINE_GROUP || kind == TD_OUTLINE_SPAN)
     {
       gtk_tree_list_row_set_expanded (tree_row, !gtk_tree_list_row_get_expanded (tree_row));
       return;

@@ -35,6 +35,7 @@ struct _TdWorkspace
 {
   GtkWidget parent;
   GtkWidget *box;
+  AdwToastOverlay *toasts; /* above the deck: nothing covers the scrubber */
   GtkStack *perspectives, *sides;
   AdwFlap *left, *right;
   GtkPaned *body;
@@ -682,11 +683,20 @@ td_workspace_init (TdWorkspace *self)
   g_signal_connect_swapped (self->compare, "announce", G_CALLBACK (td_deck_announce),
                             self->deck);
   self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
-  gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->perspectives));
+  self->toasts = ADW_TOAST_OVERLAY (adw_toast_overlay_new ());
+  adw_toast_overlay_set_child (self->toasts, GTK_WIDGET (self->perspectives));
+  gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->toasts));
+  gtk_widget_set_name (GTK_WIDGET (self->deck), "deck");
   gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->deck));
   gtk_widget_set_parent (self->box, GTK_WIDGET (self));
   self->single_keys = td_keys_new_single_controller ();
   gtk_widget_add_controller (GTK_WIDGET (self), self->single_keys);
+}
+
+void
+td_workspace_add_toast (TdWorkspace *self, AdwToast *toast)
+{
+  adw_toast_overlay_add_toast (self->toasts, toast);
 }
 
 GtkWidget *

@@ -75,6 +75,8 @@ TdFilterPage *td_workspace_get_filter (TdWorkspace *self);
 TdEvaluatePage *td_workspace_get_evaluate (TdWorkspace *self);
 TdComparePage *td_workspace_get_compare (TdWorkspace *self);
 TdDock *td_workspace_get_dock (TdWorkspace *self);
+/** Show a toast where it does not cover the deck. Owner: takes it. */
+void td_workspace_add_toast (TdWorkspace *self, AdwToast *toast);
 
 /** Keep orientation and single keys as the settings say. */
 void td_workspace_bind_settings (TdWorkspace *self, GSettings *settings);

@@ -267,7 +267,7 @@ run_save_picture (TdWindow *self, const char *parameter)
 static void
 run_cancel (TdWindow *self, const char *parameter)
 {
-  if (self->import)
+  if (self->import || self->loading)
     {
       td__run_cancel_import (self, NULL);
       return;

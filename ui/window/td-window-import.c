@@ -7,18 +7,27 @@
 
 #define SHOW_MS 1000
 
-static void
-show_page (TdWindow *self)
+void
+td__window_show_opening (TdWindow *self, const char *doing)
 {
   g_autofree char *name = g_filename_display_basename (self->import_path);
   g_autofree char *title = g_strdup_printf ("Opening %s", name);
   GtkWidget *work = self->session ? GTK_WIDGET (self->workspace) : self->start_page;
   GtkWidget *page = gtk_stack_get_visible_child (self->pages);
   self->import_from = page == GTK_WIDGET (self->message) ? work : page;
-  td_window_show_message (self, "document-open-symbolic", title, "", NULL);
+  td_window_show_message (self, "document-open-symbolic", title, doing, NULL);
   gtk_widget_set_visible (GTK_WIDGET (self->message_progress), TRUE);
   gtk_widget_set_visible (self->message_cancel, TRUE);
   gtk_widget_grab_focus (self->message_cancel);
+}
+
+void
+td__window_hide_opening (TdWindow *self)
+{
+  if (self->import_from)
+    gtk_stack_set_visible_child (self->pages, self->import_from);
+  self->import_from = NULL;
+  td__window_update_actions (self);
 }
 
 static void
@@ -47,7 +56,7 @@ show (gpointer data)
   const char *doing;
   double part = td_job_get_part (self->import, &doing);
   self->importing = 0;
-  show_page (self);
+  td__window_show_opening (self, "");
   fill_page (self, part, doing);
   return G_SOURCE_REMOVE;
 }
@@ -63,14 +72,12 @@ progressed (TdJob *import, double part, const char *doing, TdWindow *self)
 void
 td__window_forget_import (TdWindow *self)
 {
+  td__window_forget_load (self);
   if (!self->import)
     return;
   g_clear_handle_id (&self->importing, g_source_remove);
   td_job_drop (g_steal_pointer (&self->import), self);
-  if (self->import_from)
-    gtk_stack_set_visible_child (self->pages, self->import_from);
-  self->import_from = NULL;
-  td__window_update_actions (self);
+  td__window_hide_opening (self);
 }
 
 /* What ended the process itself may be over: memory that was short, somebody's kill. */
@@ -94,6 +101,7 @@ ended (TdJob *import, const char *text, TdWindow *self)
             "%s%s: nothing of it was kept, and opening the file again tries again", text,
             number == SIGKILL ? ", as the system does when memory is short" : "")
                : g_strdup (error ? error->message : text);
+  gboolean shown = self->import_from != NULL;
   td__window_forget_import (self);
   if (!text)
     {
@@ -101,6 +109,8 @@ ended (TdJob *import, const char *text, TdWindow *self)
       return;
     }
   self->imported (self, path, tape, why);
+  if (shown)
+    td__window_show_load (self);
   offer_again (self, number);
 }
 
@@ -137,6 +147,11 @@ td__run_cancel_import (TdWindow *self, const char *parameter)
 {
   if (self->import)
     td_job_cancel (self->import);
+  else if (self->loading)
+    {
+      td__window_forget_load (self);
+      td__window_toast (self, "Cancelled");
+    }
 }
 
 void

@@ -35,15 +35,23 @@ show_picture (TdWindow *self, const char *path)
   td__window_update_title (self);
 }
 
+static void
+remember (TdWindow *self, const char *path, gboolean shown)
+{
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  if (shown)
+    td__window_remember (file);
+}
+
 /* A memory snapshot or a profiler's trace was made into a tape in the user's cache. */
 static void
 show_recording (TdWindow *self, const char *path, const char *tape, const char *why)
 {
-  g_autoptr (GFile) file = g_file_new_for_path (path);
-  if (tape && td__window_open_tape (self, tape))
-    td__window_remember (file);
   if (tape)
-    return;
+    {
+      td__window_load (self, path, tape, remember);
+      return;
+    }
   const char *kind = td_session_import_kind (path);
   g_autofree char *title = g_strdup_printf ("This %s Cannot Be Read", kind ? kind : "File");
   td_window_show_message (self, "dialog-warning-symbolic", title, why, why);

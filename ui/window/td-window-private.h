@@ -43,6 +43,9 @@ typedef struct
 typedef void (*TdImported) (TdWindow *self, const char *path, const char *tape,
                             const char *why);
 
+/** Told when a tape is shown, or is not. */
+typedef void (*TdLoaded) (TdWindow *self, const char *path, gboolean shown);
+
 /** A lesson that is being shown: td-window-tour.c. */
 typedef struct _TdTour TdTour;
 
@@ -78,16 +81,19 @@ struct _TdWindow
   TdProgramState last_state;  /* that the window has reacted to */
   guint poll;                 /* the timer that reads what the tape gained */
 
-  TdNotebook *notebook;     /* of the recording; NULL: none can be kept */
-  TdTour *tour;             /* the lesson that is being shown, if any */
-  int lesson_step;          /* where it is, from 0 on; -1: there is none */
-  TdRunner *runner;         /* the supervisor this window started, if any */
-  TdJob *recompute;         /* an iteration that is run again, if any */
-  TdJob *import;            /* a file that is made into a tape, if any */
-  char *import_path;        /* that file; the last one until there is another */
-  TdImported imported;      /* told when it is */
-  GtkWidget *import_from;   /* the page that its progress hides; NULL: it is not shown yet */
-  guint importing;          /* the source that shows it, 0: none */
+  TdNotebook *notebook;  /* of the recording; NULL: none can be kept */
+  TdTour *tour;          /* the lesson that is being shown, if any */
+  int lesson_step;       /* where it is, from 0 on; -1: there is none */
+  TdRunner *runner;      /* the supervisor this window started, if any */
+  TdJob *recompute;      /* an iteration that is run again, if any */
+  GCancellable *loading; /* a tape that is read by a worker, if any */
+  TdLoaded loaded;       /* told when it is */
+  TdJob *import;         /* a file that is made into a tape, if any */
+  char *import_path;     /* that file; the last one until there is another */
+  TdImported imported;   /* told when it is */
+  GtkWidget
+      *import_from; /* the page that the progress of either hides; NULL: it is not shown yet */
+  guint importing;  /* the source that shows it, 0: none */
   TdControlClient *control; /* the connection to it, if any */
   guint connecting;         /* the source that tries to connect again, 0: none */
   guint clearing;           /* that which keeps all runs to their budget, 0: none */
@@ -249,6 +255,10 @@ void td__window_forget_recompute (TdWindow *self);
 void td__window_import (TdWindow *self, const char *path, TdImported done);
 /** As above. */
 void td__window_forget_import (TdWindow *self);
+/** Show that the file `import_path` is being opened, and what is done with it; then what was on
+ * show before. */
+void td__window_show_opening (TdWindow *self, const char *doing);
+void td__window_hide_opening (TdWindow *self);
 void td__run_cancel_import (TdWindow *self, const char *parameter);
 void td__run_import_again (TdWindow *self, const char *parameter);
 void td__run_save_values (TdWindow *self, const char *path);
@@ -277,6 +287,19 @@ void td__window_look_inside (TdInsidePage *page, int k, guint token, TdWindow *s
 
 /** Open a recording and show it. FALSE: it cannot be read, which the message page then says. */
 gboolean td__window_open_tape (TdWindow *self, const char *path);
+/** Have all pages follow a session of the tape `path`, or show why there is none. FALSE: there
+ * is none. Then show what it begins with. */
+gboolean td__window_take_session (TdWindow *self, const char *path, TdSession *session,
+                                  const GError *error);
+void td__window_show_session (TdWindow *self);
+
+/** Open a tape as td__window_open_tape () does, a large one by a worker; `path` is what the
+ * user opened. */
+void td__window_load (TdWindow *self, const char *path, const char *tape, TdLoaded done);
+/** Show at once that a tape is read: what came before took its time already. */
+void td__window_show_load (TdWindow *self);
+/** Forget a tape that is read: nobody is told. */
+void td__window_forget_load (TdWindow *self);
 
 /** Open a folder of recordings of ranks, on the first of them and the page that compares them.
  * FALSE: there are none, which the message page then says. */

@@ -207,6 +207,16 @@ td__window_open_tape (TdWindow *self, const char *path)
   g_autoptr (GError) error = NULL;
   td__window_forget_import (self);
   g_autoptr (TdSession) session = td_session_open_bounded (path, &error);
+  if (!td__window_take_session (self, path, session, error))
+    return FALSE;
+  td__window_show_session (self);
+  return TRUE;
+}
+
+gboolean
+td__window_take_session (TdWindow *self, const char *path, TdSession *session,
+                         const GError *error)
+{
   if (!session)
     {
       show_open_error (self, path, error->message);
@@ -215,6 +225,13 @@ td__window_open_tape (TdWindow *self, const char *path)
   if (self->runner || self->control)
     td_session_set_attached (session, TRUE);
   set_session (self, session);
+  return TRUE;
+}
+
+void
+td__window_show_session (TdWindow *self)
+{
+  TdSession *session = self->session;
   if (td_session_get_n_iterations (session) == 0 && self->started)
     ; /* the page says so already */
   else if (td_session_get_n_iterations (session) == 0 && (self->runner || self->control))
@@ -230,5 +247,4 @@ td__window_open_tape (TdWindow *self, const char *path)
   if (td_session_is_trace (session))
     td_workspace_show_picture (self->workspace, "schedule", "timeline");
   td__window_update_actions (self);
-  return TRUE;
 }

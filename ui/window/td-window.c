@@ -20,7 +20,7 @@ td_window_get_session (TdWindow *self)
 gboolean
 td_window_is_empty (TdWindow *self)
 {
-  return !self->session && !self->runner && !self->control && !self->import;
+  return !self->session && !self->runner && !self->control && !self->import && !self->loading;
 }
 
 /* ---- which actions can be done ---- */
@@ -111,7 +111,10 @@ td__window_toast (TdWindow *self, const char *text)
   g_autofree char *escaped = g_markup_escape_text (text, -1);
   AdwToast *toast = adw_toast_new (escaped);
   adw_toast_set_timeout (toast, 4);
-  adw_toast_overlay_add_toast (self->toasts, toast);
+  if (gtk_stack_get_visible_child (self->pages) == GTK_WIDGET (self->workspace))
+    td_workspace_add_toast (self->workspace, toast);
+  else
+    adw_toast_overlay_add_toast (self->toasts, toast);
 }
 
 void
@@ -247,6 +250,9 @@ td_window_dispose (GObject *object)
   g_clear_handle_id (&self->importing, g_source_remove);
   td_job_drop (g_steal_pointer (&self->recompute), self);
   td_job_drop (g_steal_pointer (&self->import), self);
+  if (self->loading)
+    g_cancellable_cancel (self->loading);
+  g_clear_object (&self->loading);
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   if (self->workspace)

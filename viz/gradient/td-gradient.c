@@ -174,8 +174,9 @@ forget_columns (TdGradientTable *table, const TdGradientAxis *axis, gint64 at)
     }
 }
 
-/* Reads an iteration that ended, unless the table has it as it ended. */
-static void
+/* Reads an iteration that ended, unless the table has it as it ended. FALSE: there was nothing
+ * to read. */
+static gboolean
 load_one (TdGradientTable *table, TdTapeReader *reader, gint64 number)
 {
   const TdGradientColumn *c = g_hash_table_lookup (table->columns, &number);
@@ -185,12 +186,13 @@ load_one (TdGradientTable *table, TdTapeReader *reader, gint64 number)
 
   if ((c && !c->partial) || number < 0
       || !td_tape_reader_look_up (reader, (guint64)number, &row))
-    return;
+    return FALSE;
   const TdTapeIteration *t = td_tape_iteration_load_row (reader, &row, error, sizeof error);
   if (!t)
-    return;
+    return FALSE;
   td__gradient_add_column (table, t, row.flags, FALSE, &names);
   td_tape_iteration_free (t);
+  return TRUE;
 }
 
 static gboolean
@@ -242,20 +244,29 @@ void
 td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader,
                         const TdGradientRange *range, gint64 at)
 {
+  td_gradient_table_load_until (table, reader, range, at, G_MAXINT64);
+}
+
+gboolean
+td_gradient_table_load_until (TdGradientTable *table, TdTapeReader *reader,
+                              const TdGradientRange *range, gint64 at, gint64 until_us)
+{
   g_autoptr (TdGradientAxis) axis = td__gradient_axis_new (range, range->n);
 
   forget_thinned (table, reader, at);
   td__gradient_axis_choose (axis, table, reader);
   forget_columns (table, axis, at);
-  for (guint c = 0; c < axis->n; c++)
-    load_one (table, reader, axis->shown[c]);
   load_one (table, reader, at);
+  for (guint c = axis->n; c-- > 0;) /* the newest are looked at first */
+    if (load_one (table, reader, axis->shown[c]) && c > 0 && g_get_monotonic_time () > until_us)
+      return FALSE;
   for (guint c = 0; c < axis->n; c++)
     if (g_hash_table_size (table->taken) == 0 && !table->looked_around
         && is_sought (table, axis->shown[c]))
       learn_around (table, reader, axis->shown[c]);
   for (guint c = 0; c < axis->n; c++)
     load_sought (table, reader, axis->shown[c]);
+  return TRUE;
 }
 
 guint

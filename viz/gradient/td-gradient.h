@@ -53,6 +53,11 @@ TdGradientRange td_gradient_range_narrow (TdGradientRange range, TdRange to);
  * NaN, else the first with an infinity, else the newest. */
 void td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader,
                              const TdGradientRange *range, gint64 at);
+/** The same, of iterations not loaded before none after `until_us` of the monotonic clock but
+ * for one. FALSE: some are missing, and another call goes on. */
+gboolean td_gradient_table_load_until (TdGradientTable *table, TdTapeReader *reader,
+                                       const TdGradientRange *range, gint64 at,
+                                       gint64 until_us);
 
 guint td_gradient_table_n_rows (const TdGradientTable *table);
 const char *td_gradient_table_path (const TdGradientTable *table, guint row);

@@ -7,6 +7,7 @@
 
 #include "schedule/td-curve.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 
 #define CACHE_BYTES (256u << 20)
@@ -198,6 +199,15 @@ const char *
 td_session_get_name (TdSession *self)
 {
   return self->name;
+}
+
+gboolean
+td_session_is_large (TdSession *self)
+{
+  GStatBuf info;
+
+  return self->tape && g_stat (self->path, &info) == 0
+         && info.st_size > (goffset)TD_SESSION_SMALL_BYTES;
 }
 
 TdTapeReader *

@@ -48,6 +48,31 @@ hit_column (const TdScene *scene, guint column, guint n)
   return hit;
 }
 
+/* In many steps, of which each may take no time, the table becomes what it is in one. */
+static void
+table__is_loaded_piece_by_piece (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  o.n_iterations = 300;
+  o.values = FALSE;
+  TdTapeReader *reader = open_tape (&o);
+  TdGradientTable *once = td_gradient_table_new (reader),
+                  *often = td_gradient_table_new (reader);
+  TdGradientRange run = td_gradient_range_run (reader, 299);
+  guint n = 1;
+
+  td_gradient_table_load (once, reader, &run, 299);
+  while (!td_gradient_table_load_until (often, reader, &run, 299, 0))
+    n++;
+  assert_in_range (n, 20, 40);
+  g_autofree char *a = td_gradient_print (once, &run, 299, "csv");
+  g_autofree char *b = td_gradient_print (often, &run, 299, "csv");
+  assert_string_equal (a, b);
+  td_gradient_table_free (once);
+  td_gradient_table_free (often);
+  td_tape_reader_free (reader);
+}
+
 /* ---- the axis ---- */
 
 static void
@@ -415,6 +440,7 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
+    td_test (table__is_loaded_piece_by_piece),
     td_test (axis__is_linear_in_iterations_over_the_whole_run),
     td_test (column__shows_a_nan_before_an_infinity_before_the_newest),
     td_test (column__shows_the_same_whatever_was_looked_at_before),
