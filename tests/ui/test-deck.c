@@ -2,7 +2,10 @@
  * must. SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
+#include <string.h>
+
 #include "td-synthetic-tape.h"
+#include "window/td-window-private.h"
 
 #define NUMBER 1234567 /* of the one iteration */
 
@@ -134,6 +137,51 @@ step__gives_no_widget_the_tip_that_it_has (void **state)
   assert_int_equal (n_same, 0);
 }
 
+static GtkWidget *
+find_toast (GtkWidget *widget)
+{
+  GtkWidget *found = strcmp (gtk_widget_get_css_name (widget), "toast") == 0 ? widget : NULL;
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
+       child = gtk_widget_get_next_sibling (child))
+    found = find_toast (child);
+  return found;
+}
+
+/* A long message, wherever it is shown, leaves the scrubber free. */
+static void
+assert_toast_is_above (const char *picture)
+{
+  GtkWidget *window = GTK_WIDGET (ui_test_window ()), *shown;
+  graphene_rect_t toast, deck;
+  td__window_toast (ui_test_window (),
+                    "More than a million values: save them, or copy a slice");
+  ui_test_settle ();
+  shown = find_toast (window);
+  assert_non_null (shown);
+  assert_true (gtk_widget_get_mapped (shown));
+  assert_true (gtk_widget_compute_bounds (shown, window, &toast));
+  assert_true (gtk_widget_compute_bounds (ui_test_named ("deck"), window, &deck));
+  assert_true (toast.size.width > 0);
+  assert_true (toast.origin.y + toast.size.height <= deck.origin.y);
+  ui_test_save_picture (picture);
+}
+
+static void
+deck__is_covered_by_no_toast (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_resize (1440, 900);
+  assert_toast_is_above ("toast.png");
+  ui_test_do ("show-page", "compare");
+  assert_toast_is_above ("toast-compare.png");
+  ui_test_resize (900, 600);
+  assert_toast_is_above ("toast-small.png");
+  g_object_set (gtk_settings_get_default (), "gtk-xft-dpi", 192 * 1024, NULL);
+  ui_test_settle ();
+  assert_toast_is_above ("toast-text-200.png");
+  g_object_set (gtk_settings_get_default (), "gtk-xft-dpi", 96 * 1024, NULL);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -142,6 +190,7 @@ main (int argc, char **argv)
     ui_test (step__gives_no_widget_the_tip_that_it_has),
     ui_test (deck__says_before_the_first_event_without_a_number),
     ui_test (deck__has_no_more_room_than_its_numbers_need),
+    ui_test (deck__is_covered_by_no_toast),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);
