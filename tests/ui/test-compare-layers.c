@@ -296,6 +296,17 @@ layers__names_the_first_that_differs_in_either_direction (void **state)
   assert_cell (WRONG + 1, BACKWARD, "0");
 }
 
+/* Two runs of one program: its layers have the same names, which are said once. */
+static void
+layers__of_the_same_name_are_named_once (void **state)
+{
+  static const Model again = { "Net", "net.c", TRUE, TD_TAPE_LEVEL_VALUES };
+  open_pair (&again);
+  assert_non_null (strstr (td_compare_layers_get_text (layers ()),
+                           "Forward: the first layer that differs is Net/block/3/linear: "
+                           "element (1, 1) 4.625, 5.125"));
+}
+
 static void
 layers__without_a_difference_says_so (void **state)
 {
@@ -502,6 +513,7 @@ main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     ui_test (layers__names_the_first_that_differs_in_either_direction),
+    ui_test (layers__of_the_same_name_are_named_once),
     ui_test (layers__without_a_difference_says_so),
     ui_test (layers__lead_to_both_operations),
     ui_test (layers__say_what_is_not_known),

@@ -196,9 +196,10 @@ td_port_dup_first (const TdPort *self, gboolean backward)
     return g_strdup_printf ("%s: no layer is known to differ", direction);
   td_port_get_row (self, (guint)first, &row);
   g_autofree char *numbers = td_port_dup_numbers (backward ? row.backward : row.out);
-  return g_strdup_printf ("%s: the first layer that differs is %s, %s: %s%s%s", direction,
-                          row.path[0], row.path[1], backward ? row.backward_of : "",
-                          backward ? ": " : "", numbers);
+  const gboolean same = strcmp (row.path[0], row.path[1]) == 0; /* of two runs of one program */
+  return g_strdup_printf ("%s: the first layer that differs is %s%s%s: %s%s%s", direction,
+                          row.path[0], same ? "" : ", ", same ? "" : row.path[1],
+                          backward ? row.backward_of : "", backward ? ": " : "", numbers);
 }
 
 char *
