@@ -182,6 +182,27 @@ deck__is_covered_by_no_toast (void **state)
   g_object_set (gtk_settings_get_default (), "gtk-xft-dpi", 96 * 1024, NULL);
 }
 
+/* Nothing of the page lies right of the window at its least size, with text of 200 %. */
+static void
+window__of_the_least_size_holds_large_text (void **state)
+{
+  static const char *const pages[] = { "debug", "memory", "compare" };
+  open_long_numbers (1200);
+  ui_test_resize (900, 600);
+  g_object_set (gtk_settings_get_default (), "gtk-xft-dpi", 192 * 1024, NULL);
+  for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
+    {
+      GtkWidget *deck = ui_test_named ("deck");
+      g_autofree char *picture = g_strdup_printf ("large-text-%s.png", pages[i]);
+      ui_test_do ("show-page", pages[i]);
+      ui_test_settle ();
+      ui_test_save_picture (picture);
+      assert_in_range (gtk_widget_get_width (deck), 100,
+                       gtk_widget_get_width (GTK_WIDGET (ui_test_window ()->toasts)));
+    }
+  g_object_set (gtk_settings_get_default (), "gtk-xft-dpi", 96 * 1024, NULL);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -191,6 +212,7 @@ main (int argc, char **argv)
     ui_test (deck__says_before_the_first_event_without_a_number),
     ui_test (deck__has_no_more_room_than_its_numbers_need),
     ui_test (deck__is_covered_by_no_toast),
+    ui_test (window__of_the_least_size_holds_large_text),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);

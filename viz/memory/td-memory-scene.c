@@ -333,6 +333,8 @@ add_phases (Stack *s, const TdTapeIteration *t)
     }
 }
 
+#define POOL_LABEL 13 /* its height */
+
 static void
 add_pool (Stack *s, guint64 pool)
 {
@@ -340,11 +342,21 @@ add_pool (Stack *s, guint64 pool)
   const TdScenePoint q[] = { { s->plot.x, y }, { s->plot.x + s->plot.width, y } };
   TdStyle line = { .stroke = TD_ROLE_FAINT, .stroke_width = 1.2, .dash = TD_DASH_FINE };
   TdTextStyle text = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS };
+  TdStyle under = { .fill = TD_ROLE_VIEW, .fill_alpha = 0.85 };
   char bytes[TD_FORMAT_SIZE], label[64];
+  double above = y - POOL_LABEL / 2 - 2;
 
   td_scene_add_line (s->b, q, 2, &line);
   g_snprintf (label, sizeof label, "pool %s", td_format_bytes (bytes, pool));
-  td_scene_add_text (s->b, s->plot.x + 4, y - 8, label, &text);
+  /* over the plot stands the device's name */
+  if (above - POOL_LABEL / 2 < s->plot.y)
+    above = y + POOL_LABEL / 2 + 2;
+  td_scene_add_shape (s->b, TD_PRIM_ROUND,
+                      (TdSceneRect){ s->plot.x + 2, above - POOL_LABEL / 2,
+                                     td_text_width (label, TD_TEXT_AXIS, FALSE) + 4,
+                                     POOL_LABEL },
+                      2, &under);
+  td_scene_add_text (s->b, s->plot.x + 4, above, label, &text);
 }
 
 static void
