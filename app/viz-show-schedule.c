@@ -7,6 +7,7 @@
 
 #include "schedule/td-explain.h"
 #include "schedule/td-schedule.h"
+#include "schedule/td-scope-times-print.h"
 #include "schedule/td-statics.h"
 #include "viz-show.h"
 
@@ -64,6 +65,8 @@ td__show_schedule_write (Show *s, TdSink *sink, GError **error)
       = td_schedule_advice (s->reader, s->iteration, td_schedule_count_replayed (s->it));
 
   td_schedule_print (schedule, advice, staticness, s->format, sink);
+  if (!is_schedule (s) && strcmp (s->format, "text") == 0)
+    td_scope_times_print (schedule->scopes, sink->text);
   td_schedule_free (schedule);
   return TRUE;
 }

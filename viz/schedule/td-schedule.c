@@ -6,6 +6,7 @@
 #include "scene/td-json.h"
 #include "tape/td-devices.h"
 #include "td-schedule.h"
+#include "td-scope-times-print.h"
 
 /* What the tape says of an event on its device, and what of it goes into the sums. */
 static void
@@ -63,6 +64,7 @@ td_schedule_new (const TdIteration *iteration)
       s->phase_n[phase]++;
     }
   s->transfers = td_transfers_new (iteration);
+  s->scopes = td_scope_times_new (iteration);
   s->host_copies = td_host_copies_new (iteration);
   return s;
 }
@@ -73,6 +75,7 @@ td_schedule_free (TdSchedule *schedule)
   if (!schedule)
     return;
   td_transfers_free (schedule->transfers);
+  g_array_unref (schedule->scopes);
   td_host_copies_free (schedule->host_copies);
   g_free (schedule->rows);
   g_free (schedule);
@@ -238,6 +241,8 @@ print_json (const TdSchedule *s, const char *advice, const TdStaticness *staticn
   td_transfers_print_json (s->transfers, &j);
   td_json_key (&j, "host_copies");
   td_host_copies_print_json (s->host_copies, &j);
+  td_json_key (&j, "scopes");
+  td_scope_times_print_json (s->scopes, &j);
   td_json_key (&j, "phases");
   td_json_begin_array (&j);
   for (guint p = 0; p < TD_TAPE_N_PHASES; p++)

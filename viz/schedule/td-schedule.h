@@ -44,6 +44,7 @@ typedef struct
   guint64 phase_ns[TD_TAPE_N_PHASES];
   guint phase_n[TD_TAPE_N_PHASES];
   TdTransfers *transfers; /* between devices */
+  GArray *scopes;         /* TdScopeTime */
   TdHostCopies *host_copies;
 } TdSchedule;
 

@@ -8,6 +8,8 @@
  * A device's times are its kernels' own (plain), or taken around operations in sampled
  * iterations (hatched); an operation without one is an empty outline where it was issued.
  *
+ * Below all stand the scopes that the program named, those in others in lanes below theirs.
+ *
  * Where nothing ran in a lane for long enough to be seen, a dashed line says why.
  *
  * SPDX-License-Identifier: MIT
@@ -18,11 +20,13 @@
 #include "tape/td-devices.h"
 #include "td-gaps.h"
 #include "td-schedule.h"
+#include "td-scope-times.h"
 
 enum
 {
   HOST_LANES = 3,
-  MAX_LANES = 16
+  MAX_LANES = 16,
+  SCOPE_LANES = 3 /* scopes in more others are not drawn */
 };
 
 static const TdRole phase_roles[TD_TAPE_N_PHASES] = {
@@ -47,6 +51,8 @@ typedef struct
   guint stream[MAX_LANES];     /* the same; of copies 0 */
   gboolean copies[MAX_LANES];  /* the lane has the device's copies */
   gboolean streams[MAX_LANES]; /* the device has others */
+  GArray *scopes;              /* TdScopeTime */
+  guint scope_lane; /* the first of scopes', below all others; n_lanes: there are none */
   double drawn_to[MAX_LANES], dotted_to[MAX_LANES];
   TdTransfers *transfers;
   guint next_transfer;
@@ -172,7 +178,7 @@ device_lane (const Timeline *t, guint device, guint stream, gboolean copies)
 {
   guint found = 0;
 
-  for (guint lane = t->n_lanes; lane-- > HOST_LANES;)
+  for (guint lane = t->scope_lane; lane-- > HOST_LANES;)
     if (t->device[lane] == device && t->copies[lane] == copies)
       {
         if (t->stream[lane] == stream)
@@ -383,6 +389,38 @@ find_lanes (Timeline *t)
     }
 }
 
+static void
+find_scope_lanes (Timeline *t)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < t->scopes->len; i++)
+    n = MAX (n, g_array_index (t->scopes, TdScopeTime, i).depth + 1);
+  t->scope_lane = t->n_lanes;
+  t->n_lanes += MIN (MIN (n, SCOPE_LANES), MAX_LANES - t->n_lanes);
+}
+
+static void
+add_scopes (Timeline *t)
+{
+  for (guint i = 0; i < t->scopes->len; i++)
+    {
+      const TdScopeTime *s = &g_array_index (t->scopes, TdScopeTime, i);
+      char ns[TD_FORMAT_SIZE];
+      Bar bar = { .lane = t->scope_lane + s->depth,
+                  .start_ns = (double)s->start_ns,
+                  .ns = (double)s->ns,
+                  .style = { .fill = TD_ROLE_OTHER, .fill_alpha = 0.35 },
+                  .label = s->name };
+
+      if (bar.lane >= t->n_lanes)
+        continue;
+      bar.tip = g_strdup_printf ("%s · events %u to %u · %s", s->name, s->first_event,
+                                 s->last_event, td_format_ns (ns, s->ns));
+      add_bar (t, s->first_event, &bar);
+    }
+}
+
 /* A stream has a small number on the tape; the program's own number for it is an attribute.
  * Owner: the caller. */
 static char *
@@ -408,6 +446,8 @@ dup_lane_name (const Timeline *t, guint lane)
 {
   if (lane < HOST_LANES)
     return g_strdup (host_lanes[lane]);
+  if (lane >= t->scope_lane)
+    return g_strdup (lane == t->scope_lane ? "Scopes" : "");
   if (t->copies[lane])
     return g_strdup ("copies");
   if (!t->streams[lane])
@@ -504,7 +544,8 @@ add_gaps (Timeline *t)
 {
   for (guint lane = 0; lane < t->n_lanes; lane++)
     {
-      gboolean host = lane == 0, device = lane >= HOST_LANES && !t->copies[lane];
+      gboolean host = lane == 0,
+               device = lane >= HOST_LANES && lane < t->scope_lane && !t->copies[lane];
       g_autoptr (GArray) gaps
           = host || device ? td_gaps_of_stream (t->iteration, t->device[lane],
                                                 t->streams[lane] ? (gint)t->stream[lane] : -1)
@@ -553,7 +594,9 @@ td_timeline_scene (const TdIteration *iteration, const TdPanelView *view)
     return td_panel_message (view, "Nothing has run yet",
                              "Operations appear here as they run.");
   t.transfers = td_transfers_new (iteration);
+  t.scopes = td_scope_times_new (iteration);
   find_lanes (&t);
+  find_scope_lanes (&t);
   find_span (&t);
   t.lane_height = t.plot.height / t.n_lanes;
   for (guint lane = 0; lane < t.n_lanes; lane++)
@@ -567,15 +610,17 @@ td_timeline_scene (const TdIteration *iteration, const TdPanelView *view)
     {
       add_copies_before (&t, e, &next_copy);
       add_host_bar (&t, e);
-      if (t.n_lanes > HOST_LANES)
+      if (t.scope_lane > HOST_LANES)
         add_device_bar (&t, e);
     }
   add_copies_before (&t, G_MAXUINT, &next_copy);
+  add_scopes (&t);
   if (view->event >= 0 && (guint)view->event < t.tape->n_events)
     td_panel_add_playhead (t.b, x_of (&t, (double)t.tape->event_start_ns[view->event]),
                            t.plot.y - 6, t.plot.y + t.plot.height);
   TdSceneAxes axes = { .box = t.plot, .x1 = t.span_ns, .y1 = t.n_lanes };
   td_scene_set_axes (t.b, &axes);
   td_transfers_free (t.transfers);
+  g_array_unref (t.scopes);
   return td_scene_builder_end (t.b);
 }

@@ -9,7 +9,10 @@
 
 #include "lenet-tape.h"
 #include "schedule/td-gaps.h"
+#include "scene/td-format.h"
 #include "schedule/td-schedule.h"
+#include "schedule/td-scope-times-print.h"
+#include "td-synthetic.h"
 #include "td-tape-import.h"
 #include "td-test.h"
 
@@ -64,6 +67,79 @@ timeline__shows_what_the_host_copies_and_waits_for (void **state)
   td_scene_unref (scene);
   td_iteration_unref (it);
   td_tape_reader_free (reader);
+}
+
+/* ---- scopes ---- */
+
+/* Events of a synthetic iteration follow one another without gaps. */
+static TdIteration *
+with_scopes (void)
+{
+  TdSynthetic *s = td_synthetic_new (0);
+  guint x = td_synthetic_input (s, "x", TD_SHAPE (2, 8)), h;
+
+  h = TD_OP (s, "relu", 1, TD_SHAPE (2, 8), x);
+  td_synthetic_enter_scope (s, "attention", 2);
+  h = TD_OP (s, "tanh", 3, TD_SHAPE (2, 8), h);
+  td_synthetic_enter_scope (s, "mask", 4);
+  h = TD_OP (s, "exp", 5, TD_SHAPE (2, 8), h);
+  td_synthetic_leave (s);
+  td_synthetic_enter_scope (s, "empty", 6);
+  td_synthetic_leave (s);
+  td_synthetic_leave (s);
+  TD_OP (s, "sigmoid", 7, TD_SHAPE (2, 8), h);
+  return td_synthetic_finish (s);
+}
+
+static void
+timeline__shows_scopes_from_their_first_to_their_last_event (void **state)
+{
+  g_autoptr (TdIteration) it = with_scopes ();
+  const TdTapeIteration *t = td_iteration_get_tape (it);
+  g_autoptr (GArray) scopes = td_scope_times_new (it);
+  const TdScopeTime *attention = &g_array_index (scopes, TdScopeTime, 0);
+  const TdScopeTime *mask = &g_array_index (scopes, TdScopeTime, 1);
+  TdPanelView view = { .width = 1600, .height = 400, .event = -1, .head = -1 };
+  g_autofree char *shown = NULL, *tip = NULL;
+  char ns[TD_FORMAT_SIZE];
+
+  assert_int_equal (scopes->len, 2); /* in the third nothing ran */
+  assert_string_equal (attention->name, "attention");
+  assert_int_equal (attention->depth, 0);
+  assert_int_equal (attention->first_event, 1);
+  assert_int_equal (attention->last_event, 2);
+  assert_int_equal (attention->start_ns, t->event_start_ns[1]);
+  assert_int_equal (attention->ns,
+                    t->event_start_ns[2] + t->event_duration_ns[2] - t->event_start_ns[1]);
+  assert_string_equal (mask->name, "mask");
+  assert_int_equal (mask->depth, 1);
+  assert_int_equal (mask->ns, t->event_duration_ns[2]);
+  TdScene *scene = td_timeline_scene (it, &view);
+  tip = g_strdup_printf ("attention · events 1 to 2 · %s", td_format_ns (ns, attention->ns));
+  assert_tooltip (scene, "rect", "fill=other", tip);
+  shown = td_scene_dump (scene);
+  assert_contains (shown, "Scopes");
+  assert_contains (shown, "mask");
+  td_scene_unref (scene);
+}
+
+static void
+timeline__says_scopes_as_text_and_json (void **state)
+{
+  g_autoptr (TdIteration) it = with_scopes ();
+  TdSchedule *schedule = td_schedule_new (it);
+  GString *text = g_string_new (NULL);
+  TdSink sink = { .text = g_string_new (NULL) };
+
+  td_scope_times_print (schedule->scopes, text);
+  assert_contains (text->str, "\nattention                        1 to 2 ");
+  assert_contains (text->str, "\n  mask                           2 to 2 ");
+  td_schedule_print (schedule, "", NULL, "json", &sink);
+  assert_contains (sink.text->str, "\"name\": \"mask\"");
+  assert_contains (sink.text->str, "\"depth\": 1");
+  td_schedule_free (schedule);
+  g_string_free (text, TRUE);
+  g_string_free (sink.text, TRUE);
 }
 
 /* ---- gaps ---- */
@@ -245,6 +321,8 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
+    td_test (timeline__shows_scopes_from_their_first_to_their_last_event),
+    td_test (timeline__says_scopes_as_text_and_json),
     td_test (timeline__shows_what_the_host_copies_and_waits_for),
     td_test (gaps__are_what_operations_and_copies_leave),
     td_test (gaps__of_the_host_are_named_after_what_follows),
