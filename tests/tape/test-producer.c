@@ -379,6 +379,48 @@ producer__says_at_an_end_that_it_was_work_outside (void **state)
 
 /* What ranks are compared by comes back as it was said; of no kind, or of no path, it is
  * refused. */
+/* Scopes are in one another, and what is open when the iteration ends has ended. */
+static void
+producer__says_scopes (void **state)
+{
+  Fixture f = { 0 };
+  TdTapeReader *r;
+
+  open_tape (&f);
+  const int64_t name = f.name;
+  const int64_t two[] = { TD_PRODUCER_WORD_SCOPE, 3, name, TD_PRODUCER_WORD_SCOPE, 3, name };
+  const int64_t close[] = { TD_PRODUCER_WORD_SCOPE, 3, 0 };
+  const int64_t unknown[] = { TD_PRODUCER_WORD_SCOPE, 3, 1000 };
+  const int64_t negative[] = { TD_PRODUCER_WORD_SCOPE, 3, -1 };
+  const int64_t bare[] = { TD_PRODUCER_WORD_SCOPE, 2 };
+  must (&f, td_producer_words (f.p, two, 6));
+  add_array (&f, 50, TD_TAPE_CATEGORY_ACTIVATION);
+  must (&f, apply (&f, TD_TAPE_PHASE_FORWARD, BATCH, 50, 0));
+  must (&f, td_producer_words (f.p, close, 3));
+  add_array (&f, 51, TD_TAPE_CATEGORY_ACTIVATION);
+  must (&f, apply (&f, TD_TAPE_PHASE_FORWARD, BATCH, 51, 0));
+  assert_int_equal (td_producer_words (f.p, unknown, 3), TD_PRODUCER_WRONG);
+  assert_int_equal (td_producer_words (f.p, negative, 3), TD_PRODUCER_WRONG);
+  assert_int_equal (td_producer_words (f.p, bare, 2), TD_PRODUCER_WRONG);
+  must (&f, td_producer_end_iteration (f.p, 0));
+  assert_int_equal (td_producer_words (f.p, close, 3), TD_PRODUCER_NOT_NOW);
+  r = close_tape (&f);
+  const TdTapeIteration *it = load (r, 0);
+  unsigned n = 0;
+  for (uint32_t i = 0; i < it->n_spans; i++)
+    if (it->spans[i].kind == TD_TAPE_SPAN_SCOPE)
+      {
+        assert_string_equal (td_tape_reader_string (r, it->spans[i].name), "W");
+        assert_int_equal (it->spans[i].begin, 1);
+        assert_int_equal (it->spans[i].end, n == 0 ? 3 : 2);
+        n++;
+      }
+  assert_int_equal (n, 2);
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
+  (void)state;
+}
+
 static void
 producer__says_sums_of_a_rank (void **state)
 {
@@ -750,6 +792,7 @@ main (void)
     td_test (producer__says_what_outlives_its_iteration),
     td_test (producer__takes_a_row_of_words),
     td_test (producer__says_at_an_end_that_it_was_work_outside),
+    td_test (producer__says_scopes),
     td_test (producer__says_sums_of_a_rank),
     td_test (producer__refuses_what_makes_no_sense),
     td_test (producer__is_the_only_one_that_writes_to_its_tape),

@@ -444,6 +444,37 @@ def strided_rows(folder):
     assert made[2, "expand"] == 2 and made[2, "slice"] == 1, made
 
 
+def scopes(folder):
+    """The program's record_function is a scope, in whatever iterations it is open; PyTorch's own (an
+    optimizer's step has one) are none."""
+    path, tape = os.path.join(folder, "scopes.py"), os.path.join(folder, "scopes.tdtape")
+    with open(path, "w") as file:
+        file.write("import torch\nfrom torch.profiler import record_function as scope\n"
+                   "net = torch.nn.Linear(2, 3)\nopt = torch.optim.SGD(net.parameters(), lr=.1)\n"
+                   "@scope('decorated')\ndef forward(x):\n    return net(x).relu()\n"
+                   "all = scope('the whole run')\nall.__enter__()\n"
+                   "for i in range(3):\n    with scope('step'):\n        opt.zero_grad()\n"
+                   "        with scope('forward'):\n            loss = forward(torch.ones(1, 2)).sum()\n"
+                   "        try:\n            with scope('fails'):\n                torch.ones(2) @ torch.ones(3)\n"
+                   "        except RuntimeError:\n            pass\n"
+                   "        loss.backward()\n        opt.step()\nall.__exit__(None, None, None)\n")
+    result = run(python, "-m", "tapedeck", "-o", tape, path, cwd=folder)
+    assert "not on the tape" not in result.stderr, result.stderr
+    run(tapedeck, "check", tape)
+    for iteration in range(3):
+        view = json.loads(run(tapedeck, "show", tape, "--view", "timeline", "--iteration", str(iteration),
+                              "--format", "json").stdout)
+        found = {row["name"]: row for row in view["scopes"]}
+        # what is called before the first operation of an iteration is in none
+        assert {name: row["depth"] for name, row in found.items() if name != "fails"} == {
+            "the whole run": 0, "step": 1, "forward": 2, "decorated": 3}, (iteration, found)
+        assert found["step"]["last_event"] > found["forward"]["last_event"], found
+        ops = {row["event"]: row["op"] for row in view["events"]}
+        inner = range(found["decorated"]["first_event"], found["decorated"]["last_event"] + 1)
+        assert "relu" in [ops[event] for event in inner] and "sum" not in [ops[event] for event in inner], ops
+        assert found["step"]["ns"] >= found["forward"]["ns"] > 0, found
+
+
 def main():
     folder = tempfile.mkdtemp(prefix="td-torch-")
     try:
@@ -473,6 +504,7 @@ def main():
                             ("what the recorder remembers does not grow", piles),
                             ("tapedeck run records a script", front_door),
                             ("rows of one element, or of every second one, are recorded", strided_rows),
+                            ("record_function of the program is a scope, PyTorch's own is none", scopes),
                             ("what cannot be recorded is said in a line", refusals)):
             claim(text, check, folder)
     finally:

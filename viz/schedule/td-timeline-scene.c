@@ -561,6 +561,8 @@ add_gaps (Timeline *t)
     }
 }
 
+#define RIGHT_MARGIN 12 /* of the plot */
+
 static void
 add_time_axis (Timeline *t)
 {
@@ -574,9 +576,12 @@ add_time_axis (Timeline *t)
       const TdScenePoint q[] = { { x, t->plot.y }, { x, t->plot.y + t->plot.height } };
       char label[TD_FORMAT_SIZE];
 
+      td_format_ns (label, (guint64)v);
+      double half = td_text_width (label, TD_TEXT_AXIS, FALSE) / 2;
+      double most = t->plot.x + t->plot.width + RIGHT_MARGIN - half;
+
       td_scene_add_line (t->b, q, 2, &line);
-      td_scene_add_text (t->b, x, t->plot.y + t->plot.height + 12,
-                         td_format_ns (label, (guint64)v), &tick);
+      td_scene_add_text (t->b, MIN (x, most), t->plot.y + t->plot.height + 12, label, &tick);
     }
 }
 
@@ -587,7 +592,7 @@ td_timeline_scene (const TdIteration *iteration, const TdPanelView *view)
   Timeline t = { .iteration = iteration,
                  .tape = td_iteration_get_tape (iteration),
                  .view = view,
-                 .plot = { 72, 8, MAX (40, w - 84), MAX (30, h - 34) } };
+                 .plot = { 72, 8, MAX (40, w - 72 - RIGHT_MARGIN), MAX (30, h - 34) } };
   guint next_copy = 0;
 
   if (t.tape->n_events == 0 || !t.tape->event_start_ns)

@@ -14,6 +14,7 @@ from . import library as L
 from . import names
 
 
+TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 OPTIMIZERS = os.path.dirname(os.path.abspath(torch.optim.__file__)) + os.sep
 of_optimizers = names.Codes(lambda code: code.co_filename.startswith(OPTIMIZERS))
 
@@ -29,6 +30,7 @@ class Patches:
         self.recorder = recorder
         self.undo = []
         self.steps = {}
+        self.scoped = []  # the scopes of the program that are open
 
     def put(self, owner, name, value):
         before = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name)
@@ -37,6 +39,7 @@ class Patches:
 
     def install(self):
         self.modules()
+        self.scopes()
         self.backward(torch.autograd, "backward")
         self.backward(torch.autograd, "grad")
         self.optimizers()
@@ -83,6 +86,31 @@ class Patches:
 
         self.put(torch.nn.Module, "__call__", recorded_call)
         self.put(torch.nn.Module, "__init__", recorded_init)
+
+    def scopes(self):
+        """The program's torch.profiler.record_function; PyTorch's own, as around an optimizer's step, say what
+        the tape says anyway."""
+        recorder, patches = self.recorder, self
+        cls = torch.autograd.profiler.record_function
+        enter, leave = cls.__enter__, cls.__exit__
+
+        @functools.wraps(enter)
+        def recorded_enter(scope):
+            if (recorder.on and get_ident() == recorder.thread
+                    and not sys._getframe(1).f_code.co_filename.startswith(TORCH)):
+                recorder.open_scope(str(scope.name))
+                patches.scoped.append(scope)
+            return enter(scope)
+
+        @functools.wraps(leave)
+        def recorded_leave(scope, *args):
+            if patches.scoped and patches.scoped[-1] is scope:
+                patches.scoped.pop()
+                recorder.close_scope()
+            return leave(scope, *args)
+
+        self.put(cls, "__enter__", recorded_enter)
+        self.put(cls, "__exit__", recorded_leave)
 
     def backward(self, owner, name):
         recorder = self.recorder

@@ -106,6 +106,7 @@ class Recorder:
         self.made = []  # weak references of modules that have no name yet
         self.most_made = MANY_MADE
         self.stack = []
+        self.scopes = []  # names (texts) of those that are open
         self.layer = 0
         self.phase = L.FORWARD
         self.phase_place = 0  # the line that called backward, or the step
@@ -333,6 +334,8 @@ class Recorder:
 
     def begin(self, start):
         self.words += (L.BEGIN, 5, start, 0, 0)
+        for name in self.scopes:
+            self.words += (L.SCOPE, 3, name)
         if self.collectives.early:
             self.words += self.collectives.early
             self.collectives.early = []
@@ -392,9 +395,22 @@ class Recorder:
             if expired(cdata):
                 self.look_at(cdata)
         self.forget_old()
+        for _ in self.scopes:
+            self.words += (L.SCOPE, 3, 0)
         self.words += (L.END, 4, now(), int(outside))
         self.open = False
         self.flush()
+
+    def open_scope(self, name):
+        """What the program runs from here on has a name, whatever iterations end meanwhile."""
+        self.scopes.append(self.text(name))
+        if self.open:
+            self.words += (L.SCOPE, 3, self.scopes[-1])
+
+    def close_scope(self):
+        self.scopes.pop()
+        if self.open:
+            self.words += (L.SCOPE, 3, 0)
 
     def forget_old(self):
         """Variables that nothing can name any more, as a view of a weight in each iteration is."""

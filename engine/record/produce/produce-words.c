@@ -369,6 +369,34 @@ take_sum (TdProducer *p, const int64_t *w, uint64_t n)
   return td__producer_sum (p, &sum);
 }
 
+/* Those that are open when the iteration ends end with it. */
+static TdProducerStatus
+take_scope (TdProducer *p, const int64_t *w, uint64_t n)
+{
+  TdRawSpan *raw;
+
+  (void)n;
+  if (!p->in_iteration)
+    return td__producer_refuse (p, TD_PRODUCER_NOT_NOW, "scope: no iteration is open");
+  if (w[0] < 0 || (uint64_t)w[0] > p->n_texts)
+    return refuse_words (p, "scope: there is no such text");
+  if (w[0] == 0)
+    {
+      TdRawHead *head = td__producer_record (p, TD_RAW_SCOPE_CLOSE, 0, sizeof *head);
+
+      if (head == NULL)
+        return TD_PRODUCER_MEMORY;
+      td__producer_feed (p, head);
+      return TD_PRODUCER_OK;
+    }
+  raw = td__producer_record (p, TD_RAW_SCOPE_OPEN, 0, sizeof *raw);
+  if (raw == NULL)
+    return TD_PRODUCER_MEMORY;
+  raw->name = (uint32_t)w[0];
+  td__producer_feed (p, raw);
+  return TD_PRODUCER_OK;
+}
+
 /* How many words a record has: so many, or at least so many. */
 static const struct
 {
@@ -389,6 +417,7 @@ static const struct
   [TD_PRODUCER_WORD_NOTICE] = { take_notice, 1, false },
   [TD_PRODUCER_WORD_SUM] = { take_sum, 10, false },
   [TD_PRODUCER_WORD_WAIT] = { take_wait, 13, false },
+  [TD_PRODUCER_WORD_SCOPE] = { take_scope, 1, false },
 };
 
 static TdProducerStatus

@@ -236,6 +236,9 @@ typedef enum
   /** wait, comm, seq, bytes, start_ns, end_ns, call, place, rank, n_ranks, peer, flags, dtype
    */
   TD_PRODUCER_WORD_WAIT,
+  /** name (a text): what comes next in the iteration is in a scope of that name; 0: the
+   * innermost scope ends */
+  TD_PRODUCER_WORD_SCOPE,
   TD_PRODUCER_N_WORDS
 } TdProducerWord;
 
