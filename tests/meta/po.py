@@ -7,11 +7,25 @@ import ast
 import re
 import xml.etree.ElementTree as ElementTree
 
+import spoken
 from checks import ROOT, Report, read
 
 DOMAIN = "tapedeck"
 # What people read or hear.
 SPOKEN = {"label", "title", "subtitle", "tooltip-text", "description", "placeholder-text", "heading", "body", "text"}
+
+
+SAMPLE = '''
+  td__window_toast (self, n ? _ ("Some") : "None at all"); /* td__window_toast (self, "a comment"); */
+  gtk_stack_add_titled (stack, child, "debug", "Debug");
+  td__window_toast (self, text_of ("not shown"));
+  gtk_label_set_text (label, "One line, (and "
+                             "another)");
+  gtk_label_set_text (label, "—");
+  g_strdup_printf ("%s-%u.png", name, n); g_strdup_printf ("Iteration %" G_GINT64_FORMAT, n);
+  g_strdup_printf ("Saved %s", name);
+'''
+MISSED = ['"None at all"', '"Debug"', '"One line, (and "\n                             "another)"', '"Saved %s"']
 
 
 def says(element):
@@ -40,14 +54,27 @@ def main():
                 marked.add(element.text)
             elif text:
                 unmarked.append(f"{name}: {text}")
+    sources, of_code = [], []
+    for path in sorted((ROOT / "ui").rglob("*.c")):
+        name, text = str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+        of_code += [f"{name}:{text.count(chr(10), 0, first) + 1}: {text[first:end]}"
+                    for first, end in spoken.unmarked(text)]
+        said = spoken.marked(text)
+        marked |= said
+        if said:
+            sources.append(name)
     pot = msgids(read("data/po/tapedeck.pot"))
     report = Report()
     report.claim("every word of the templates can be translated", unmarked)
+    report.claim("every word that calls of the window's code show can be translated", of_code)
+    report.claim("a word that is not marked is found", [] if spoken.unmarked(SAMPLE) == [
+        (SAMPLE.index(text), SAMPLE.index(text) + len(text)) for text in MISSED] else [
+            repr(SAMPLE[first:end]) for first, end in spoken.unmarked(SAMPLE)])
     report.claim("nothing empty is translated, which would show the file's head",
                  [repr(text) for text in marked if not (text or "").strip()])
     report.claim("templates look for translations in those of the program", elsewhere)
-    report.claim("translators are told of all templates",
-                 sorted(set(templates) ^ set(read("data/po/POTFILES").split())))
+    report.claim("translators are told of all templates and all code that says something",
+                 sorted(set(templates + sources) ^ set(read("data/po/POTFILES").split())))
     report.claim("tapedeck.pot has what they say (meson compile tapedeck-pot)",
                  [f"missing: {text}" for text in sorted(marked - pot)] + [f"gone: {text}" for text in sorted(pot - marked)])
     report.end()

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "app/td-application.h"
 
+#include <glib/gi18n-lib.h>
 #include <glib-unix.h>
 #include <gtksourceview/gtksource.h>
 
@@ -199,7 +200,7 @@ show_chooser (TdApplication *self, const char *title, const char *filter,
 {
   GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
       title, gtk_application_get_active_window (GTK_APPLICATION (self)),
-      GTK_FILE_CHOOSER_ACTION_OPEN, "_Open", "_Cancel");
+      GTK_FILE_CHOOSER_ACTION_OPEN, _ ("_Open"), _ ("_Cancel"));
   add_filter (GTK_FILE_CHOOSER (dialog), filter, patterns);
   add_filter (GTK_FILE_CHOOSER (dialog), "All Files", (const char *const[]){ "*", NULL });
   show_dialog (self, dialog);
@@ -217,8 +218,8 @@ static void
 app_open_folder (GSimpleAction *action, GVariant *parameter, gpointer self)
 {
   GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
-      "Open a Folder of Ranks", gtk_application_get_active_window (self),
-      GTK_FILE_CHOOSER_ACTION_SELECT_FOLDER, "_Open", "_Cancel");
+      _ ("Open a Folder of Ranks"), gtk_application_get_active_window (self),
+      GTK_FILE_CHOOSER_ACTION_SELECT_FOLDER, _ ("_Open"), _ ("_Cancel"));
   show_dialog (self, dialog);
 }
 

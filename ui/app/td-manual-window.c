@@ -2,6 +2,7 @@
  * right, as labels. SPDX-License-Identifier: MIT */
 #include "app/td-manual-window.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "settings/td-manual.h"
@@ -180,7 +181,7 @@ static GtkWidget *
 new_header (Manual *m)
 {
   GtkWidget *header = gtk_header_bar_new (),
-            *keys = gtk_button_new_with_mnemonic ("_Keys of the Page");
+            *keys = gtk_button_new_with_mnemonic (_ ("_Keys of the Page"));
   g_signal_connect (keys, "clicked", G_CALLBACK (show_keys), m);
   gtk_header_bar_pack_end (GTK_HEADER_BAR (header), keys);
   return header;
@@ -225,7 +226,7 @@ new_manual (GtkWindow *parent)
   gtk_box_append (GTK_BOX (sides), GTK_WIDGET (m->scroller));
   gtk_window_set_titlebar (m->window, new_header (m));
   gtk_window_set_child (m->window, sides);
-  gtk_window_set_title (m->window, "Help");
+  gtk_window_set_title (m->window, _ ("Help"));
   gtk_window_set_default_size (m->window, 840, 600);
   gtk_window_set_transient_for (m->window, parent);
   gtk_window_set_destroy_with_parent (m->window, TRUE);

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "app/td-preferences.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "gradient/td-gradient-rules.h"
 #include "live/td-runs.h"
 
@@ -55,9 +57,13 @@ bind_runs_budget (GtkBuilder *builder, GSettings *settings)
   guint n = td_runs_measure (&bytes);
   g_autofree char *size = g_format_size (bytes);
   g_autofree char *subtitle = g_strdup_printf (
-      "%u run%s %s %s now. The oldest are cleared away first, never one that "
-      "is open or runs; 0 is no limit",
-      n, n == 1 ? "" : "s", n == 1 ? "takes" : "take", size);
+      ngettext (
+          "%u run takes %s now. The oldest are cleared away first, never one that is open "
+          "or runs; 0 is no limit",
+          "%u runs take %s now. The oldest are cleared away first, never one that is open "
+          "or runs; 0 is no limit",
+          n),
+      n, size);
   adw_action_row_set_subtitle (ADW_ACTION_ROW (gtk_builder_get_object (builder, "runs")),
                                subtitle);
   g_settings_bind_with_mapping (settings, "runs-budget",
@@ -74,7 +80,7 @@ rules_applied (AdwEntryRow *row, GSettings *settings)
   TdGradientRules rules;
   gboolean ok = td_gradient_rules_parse (text, &rules, &error);
   adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row),
-                                 ok ? "Rules for gradients" : error->message);
+                                 ok ? _ ("Rules for gradients") : error->message);
   if (ok)
     {
       gtk_widget_remove_css_class (GTK_WIDGET (row), "error");

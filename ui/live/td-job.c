@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "live/td-job.h"
 
+#include <glib/gi18n-lib.h>
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
@@ -58,8 +59,8 @@ dup_failure (TdJob *self)
 {
   int number = td_job_get_signal (self);
   if (number)
-    return g_strdup_printf ("tapedeck %s was ended by signal %d (%s)", self->command, number,
-                            g_strsignal (number));
+    return g_strdup_printf (_ ("tapedeck %s was ended by signal %d (%s)"), self->command,
+                            number, g_strsignal (number));
   if (g_subprocess_get_exit_status (self->process) == 0)
     return g_strdup ("");
   char *said = dup_said (self);

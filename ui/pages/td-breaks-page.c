@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-breaks-page.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 /* What is completed in a text: the language of engine/record/agent/break.c. */
@@ -218,10 +219,10 @@ td_breaks_page_set_rows (TdBreaksPage *self, const TdBreakRow *rows, guint n, gb
 {
   GtkListBoxRow *row;
   gtk_widget_set_sensitive (GTK_WIDGET (self->entry), live);
-  gtk_label_set_text (self->empty,
-                      live ? "No breakpoints. Ctrl+B sets one on the selected operation, the "
-                             "line above any other."
-                           : "Breakpoints are a running program's.");
+  gtk_label_set_text (
+      self->empty, live ? _ ("No breakpoints. Ctrl+B sets one on the selected operation, the "
+                             "line above any other.")
+                        : _ ("Breakpoints are a running program's."));
   if (!has_rows (self, rows, n))
     {
       while ((row = gtk_list_box_get_row_at_index (self->list, 0)))
@@ -279,8 +280,8 @@ new_line (TdBreaksPage *self)
 {
   g_autoptr (GtkEntryCompletion) completion = new_completion ();
   self->entry = GTK_ENTRY (gtk_entry_new ());
-  gtk_entry_set_placeholder_text (self->entry,
-                                  "Break when: op == relu && iteration == 12, nan, bytes > 2G");
+  gtk_entry_set_placeholder_text (
+      self->entry, _ ("Break when: op == relu && iteration == 12, nan, bytes > 2G"));
   gtk_entry_set_completion (self->entry, completion);
   gtk_widget_add_css_class (GTK_WIDGET (self->entry), "monospace");
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->entry), GTK_ACCESSIBLE_PROPERTY_LABEL,

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-compare-page-private.h"
 
+#include <glib/gi18n-lib.h>
+
 /* NULL: they are guessed. */
 static void
 use (TdComparePage *self, const char *names)
@@ -57,14 +59,14 @@ td_compare_page_edit_names (TdComparePage *self)
                            : self->port     ? td_port_names (self->port)
                                             : g_strdup ("");
   GtkWidget *dialog = adw_message_dialog_new (
-      GTK_IS_WINDOW (window) ? GTK_WINDOW (window) : NULL, "Names of Layers",
-      "A line a pair: a layer of A and one of B, - for none. What stands behind # is a "
-      "remark.");
+      GTK_IS_WINDOW (window) ? GTK_WINDOW (window) : NULL, _ ("Names of Layers"),
+      _ ("A line a pair: a layer of A and one of B, - for none. What stands behind # is a "
+         "remark."));
   AdwMessageDialog *d = ADW_MESSAGE_DIALOG (dialog);
   GtkWidget *editor = new_editor (names);
   adw_message_dialog_set_extra_child (d, editor);
-  adw_message_dialog_add_responses (d, "cancel", "_Cancel", "guess", "_Guess", "use", "_Use",
-                                    NULL);
+  adw_message_dialog_add_responses (d, "cancel", _ ("_Cancel"), "guess", _ ("_Guess"), "use",
+                                    _ ("_Use"), NULL);
   adw_message_dialog_set_response_appearance (d, "use", ADW_RESPONSE_SUGGESTED);
   adw_message_dialog_set_close_response (d, "cancel");
   g_signal_connect_object (dialog, "response", G_CALLBACK (answered), self, 0);

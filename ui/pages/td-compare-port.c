@@ -2,6 +2,7 @@
  * own, made when the table of layers is looked at. SPDX-License-Identifier: MIT */
 #include "pages/td-compare-page-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 /* What a thread checks, and how; the task owns it. */
@@ -135,9 +136,9 @@ td__compare_page_show_layer (TdComparePage *self, guint row)
                             && found.backward->verdict == TD_PORT_DIFFERS;
   td__compare_page_show_events (self, backward ? found.backward_event : found.event);
   g_autofree char *worst = td_port_dup_worst (&found);
-  g_autofree char *text
-      = g_strdup_printf ("Layer %u of %u: %s, %s: %s", row + 1, td_port_get_n_rows (self->port),
-                         found.path[TD_SIDE_A], found.path[TD_SIDE_B], worst);
+  g_autofree char *text = g_strdup_printf (_ ("Layer %u of %u: %s, %s: %s"), row + 1,
+                                           td_port_get_n_rows (self->port),
+                                           found.path[TD_SIDE_A], found.path[TD_SIDE_B], worst);
   g_autofree char *valid = g_utf8_make_valid (text, -1);
   g_signal_emit_by_name (self, "announce", valid);
 }

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-compare-page-private.h"
 
+#include <glib/gi18n-lib.h>
+
 static guint64
 key_of (TdIteration *iteration, gint event)
 {
@@ -25,7 +27,7 @@ state_missing (TdComparePage *self, TdSide side, gint event)
       TdIteration *other = self->compare->of[1 - side];
       g_autofree char *op
           = g_utf8_make_valid (td_iteration_get_op_name (other, (guint)event), -1);
-      text = g_strdup_printf ("No counterpart of %s, event %d", op, event);
+      text = g_strdup_printf (_ ("No counterpart of %s, event %d"), op, event);
     }
   td_compare_side_state (self->sides[side], text);
 }
@@ -145,7 +147,7 @@ announce (TdComparePage *self, guint row)
   g_autofree char *name = td_compare_row_name (self->compare, row),
                   *events = td_compare_row_events (self->compare, row);
   g_autofree char *text = g_strdup_printf (
-      "Difference %u of %u: %s, %s, %s", td_compare_list_get_position (self->list),
+      _ ("Difference %u of %u: %s, %s, %s"), td_compare_list_get_position (self->list),
       td_compare_list_get_n (self->list), td_mark_looks[self->compare->rows[row].mark].name,
       name, events);
   g_signal_emit_by_name (self, "announce", text);

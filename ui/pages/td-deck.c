@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-deck.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "settings/td-keys.h"
@@ -44,8 +45,8 @@ static void
 choose_unit (GtkButton *button, TdDeck *self)
 {
   guint i = GPOINTER_TO_UINT (g_object_get_data (G_OBJECT (button), "unit"));
-  g_autofree char *back = g_strdup_printf ("Step one %s back", units[i].words);
-  g_autofree char *forward = g_strdup_printf ("Step one %s", units[i].words);
+  g_autofree char *back = g_strdup_printf (_ ("Step one %s back"), units[i].words);
+  g_autofree char *forward = g_strdup_printf (_ ("Step one %s"), units[i].words);
   gtk_actionable_set_action_name (GTK_ACTIONABLE (self->step_back), units[i].back);
   gtk_actionable_set_action_name (GTK_ACTIONABLE (self->step), units[i].forward);
   td_keys_set_words (self->step_back, units[i].back, back);
@@ -167,9 +168,10 @@ show_state (TdDeck *self, TdIteration *iteration)
   gtk_image_set_from_icon_name (GTK_IMAGE (self->play_icon),
                                 running ? "media-playback-pause-symbolic"
                                         : "media-playback-start-symbolic");
-  gtk_label_set_text (GTK_LABEL (self->play_label), running                      ? "Pause"
-                                                    : state == TD_PROGRAM_PAUSED ? "Continue"
-                                                                                 : "Play");
+  gtk_label_set_text (GTK_LABEL (self->play_label), running ? _ ("Pause")
+                                                    : state == TD_PROGRAM_PAUSED
+                                                        ? _ ("Continue")
+                                                        : _ ("Play"));
   td_keys_set_words (self->play, running ? "win.play-pause" : action,
                      running ? "Pause" : "Continue");
   g_autofree char *thinning = dup_thinning (self);
@@ -253,7 +255,7 @@ show_range (TdDeck *self)
   gtk_label_set_width_chars (self->range_label,
                              (int)MIN (g_utf8_strlen (shown, -1), MOST_CHIP_CHARS));
   gtk_widget_set_visible (self->range, !td_range_is_all (range));
-  g_autofree char *label = g_strdup_printf ("%s: show the whole run again", words);
+  g_autofree char *label = g_strdup_printf (_ ("%s: show the whole run again"), words);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->range), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   label, -1);
 }
@@ -261,7 +263,7 @@ show_range (TdDeck *self)
 void
 td_deck_set_narrow (TdDeck *self, gboolean narrow)
 {
-  adw_button_content_set_label (self->run_to_content, narrow ? "" : "Run To");
+  adw_button_content_set_label (self->run_to_content, narrow ? "" : _ ("Run To"));
   gtk_widget_set_visible (self->play_label, !narrow);
   gtk_widget_set_visible (self->unit, !narrow);
   gtk_widget_set_visible (GTK_WIDGET (self->n_iterations), !narrow);

@@ -2,6 +2,8 @@
  * typed, and come back to what was begun. SPDX-License-Identifier: MIT */
 #include "pages/td-evaluate-page.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "gradient/td-evaluate.h"
 
 /* Older answers, and older lines, are dropped. */
@@ -104,7 +106,7 @@ add_row (TdEvaluatePage *self, const char *text, const char *moment, gboolean go
   gtk_box_append (GTK_BOX (box), head);
   gtk_box_append (GTK_BOX (box), new_text (self->answer, good ? "numeric" : "error"));
   gtk_list_box_row_set_child (GTK_LIST_BOX_ROW (row), box);
-  gtk_widget_set_tooltip_text (row, "Enter takes it back into the line");
+  gtk_widget_set_tooltip_text (row, _ ("Enter takes it back into the line"));
   g_object_set_data_full (G_OBJECT (row), "expression", g_strdup (text), g_free);
   gtk_list_box_append (self->list, row);
   if (++self->n_rows > MOST)

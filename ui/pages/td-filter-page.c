@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-filter-page.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "graph/td-filter.h"
 #include "scene/td-format.h"
 #include "tape/td-devices.h"
@@ -245,8 +247,9 @@ new_entry (TdFilterPage *self)
   g_object_set (self->entry, "placeholder-text", "op == relu && norm > 10", NULL);
   gtk_widget_set_hexpand (self->entry, TRUE);
   gtk_widget_set_tooltip_text (
-      self->entry, "error, nan, inf; op, link, line, phase == …; bytes, ms, norm, norm(grad), "
-                   "mean, min, max > …; or words; && and ||");
+      self->entry,
+      _ ("error, nan, inf; op, link, line, phase == …; bytes, ms, norm, norm(grad), "
+         "mean, min, max > …; or words; && and ||"));
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   name, -1);
   GtkEditable *text = gtk_editable_get_delegate (GTK_EDITABLE (self->entry));

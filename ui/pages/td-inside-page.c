@@ -1,6 +1,7 @@
 /* Members of a fused group, and the value of the chosen one. SPDX-License-Identifier: MIT */
 #include "pages/td-inside-page.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "widgets/td-hover-row.h"
@@ -305,7 +306,8 @@ set_inside (TdInsidePage *self, TdInside *inside, TdIteration *iteration)
   gboolean to_come = inside->event >= self->subject.head_event + 1
                      && inside->iteration == self->subject.head_iteration
                      && is_live (&self->subject);
-  g_autofree char *title = g_strdup_printf ("Next: %s, event %d", inside->name, inside->event);
+  g_autofree char *title
+      = g_strdup_printf (_ ("Next: %s, event %d"), inside->name, inside->event);
   g_autofree char *valid = g_utf8_make_valid (title, -1);
   gtk_label_set_text (self->title, valid);
   td_tip_set (GTK_WIDGET (self->title), valid);
@@ -406,9 +408,9 @@ make_value (gpointer data, double width, double height)
     return NULL;
   TdPanelView view = td_panel_view_new (self->session, width, height);
   if (!self->tensor)
-    return td_panel_message (&view, self->stands ? "Reading" : "Not Recorded",
-                             self->stands ? "The program computes it"
-                                          : "Run it to look inside");
+    return td_panel_message (&view, self->stands ? _ ("Reading") : _ ("Not Recorded"),
+                             self->stands ? _ ("The program computes it")
+                                          : _ ("Run it to look inside"));
   return td_tensor_scene (self->tensor, &how, &view);
 }
 
@@ -551,10 +553,11 @@ td_inside_page_init (TdInsidePage *self)
   self->says = new_label (box, TRUE);
   gtk_widget_add_css_class (GTK_WIDGET (self->says), "dim-label");
   gtk_widget_set_name (GTK_WIDGET (self->says), "inside-says");
-  self->run_to = gtk_button_new_with_label ("Run to It");
+  self->run_to = gtk_button_new_with_label (_ ("Run to It"));
   gtk_widget_add_css_class (self->run_to, "td-small");
   gtk_widget_set_halign (self->run_to, GTK_ALIGN_START);
-  gtk_widget_set_tooltip_text (self->run_to, "Let the program run until it stands before it");
+  gtk_widget_set_tooltip_text (self->run_to,
+                               _ ("Let the program run until it stands before it"));
   g_signal_connect (self->run_to, "clicked", G_CALLBACK (run_to), self);
   gtk_box_append (GTK_BOX (box), self->run_to);
   self->value

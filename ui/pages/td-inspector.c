@@ -3,6 +3,7 @@
  * filled by td-inspector-facts.c. SPDX-License-Identifier: MIT */
 #include "pages/td-inspector.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "graph/td-graph.h"
@@ -110,7 +111,7 @@ show_head (TdInspector *self)
 {
   if (!self->iteration || (self->event < 0 && self->var < 0))
     {
-      gtk_label_set_text (self->title, "Nothing Selected");
+      gtk_label_set_text (self->title, _ ("Nothing Selected"));
       gtk_label_set_text (self->subtitle, "");
       gtk_label_set_text (self->chip, "");
       return;
@@ -370,11 +371,12 @@ add_pages (TdInspector *self)
   gtk_widget_set_name (gradient, "gradient");
   gtk_widget_add_css_class (value, "td-subject");
   gtk_widget_add_css_class (gradient, "td-subject");
-  gtk_stack_add_titled (self->pages, GTK_WIDGET (self->value), "value", "Value");
-  gtk_stack_add_titled (self->pages, GTK_WIDGET (self->gradient), "gradient", "Gradient");
+  gtk_stack_add_titled (self->pages, GTK_WIDGET (self->value), "value", _ ("Value"));
+  gtk_stack_add_titled (self->pages, GTK_WIDGET (self->gradient), "gradient", _ ("Gradient"));
   self->inside = TD_INSIDE_PAGE (td_inside_page_new ());
   gtk_stack_page_set_visible (
-      gtk_stack_add_titled (self->pages, GTK_WIDGET (self->inside), "inside", "Inside"), FALSE);
+      gtk_stack_add_titled (self->pages, GTK_WIDGET (self->inside), "inside", _ ("Inside")),
+      FALSE);
   for (int i = 0; i < TD_N_FACT_PAGES; i++)
     {
       self->facts[i] = td_facts_new (i);
@@ -383,7 +385,8 @@ add_pages (TdInspector *self)
     }
   self->stack = TD_STACK_PAGE (td_stack_page_new ());
   gtk_stack_page_set_visible (
-      gtk_stack_add_titled (self->pages, GTK_WIDGET (self->stack), "stack", "Stack"), FALSE);
+      gtk_stack_add_titled (self->pages, GTK_WIDGET (self->stack), "stack", _ ("Stack")),
+      FALSE);
   g_signal_connect_swapped (self->pages, "notify::visible-child", G_CALLBACK (show_facts),
                             self);
 }

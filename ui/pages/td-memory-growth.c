@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-memory-growth.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "memory/td-growth.h"
@@ -145,8 +146,8 @@ static TdScene *
 make_none (TdMemoryGrowth *self, const TdPanelView *view, const char *title, const char *text)
 {
   if (session_of (self) && td_session_is_snapshot (session_of (self)))
-    return td_panel_message (view, "Not in a memory snapshot",
-                             "It is one moment, and does not say who keeps a block.");
+    return td_panel_message (view, _ ("Not in a memory snapshot"),
+                             _ ("It is one moment, and does not say who keeps a block."));
   return td_panel_message (view, title, text);
 }
 

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-memory-stacks.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "memory/td-memory.h"
 #include "tape/td-devices.h"
 #include "widgets/td-hover-row.h"
@@ -217,7 +219,7 @@ say (TdMemoryStacks *self, guint64 bytes)
                                td_plural (self->blocks->len, "block", "blocks"), text, frame);
     }
   else
-    words = g_strdup_printf ("%u %s alive at the playhead, %s", self->shown->len,
+    words = g_strdup_printf (_ ("%u %s alive at the playhead, %s"), self->shown->len,
                              td_plural (self->shown->len, "block", "blocks"), text);
   gtk_label_set_text (self->sentence, words);
   gtk_widget_set_visible (self->all, self->call > 0);

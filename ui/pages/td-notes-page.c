@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-notes-page.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "tape/td-watch-history.h"
 #include "widgets/td-hover-row.h"
 #include "widgets/td-panel-view.h"
@@ -347,8 +349,8 @@ td_notes_page_new (gboolean watches)
   const char *name = watches ? "Watched operations and variables" : "Notes";
   self->watches = watches;
   gtk_label_set_text (self->empty,
-                      watches ? "Nothing is watched. Ctrl+Shift+W watches the selection."
-                              : "No notes yet. Ctrl+M writes one at the playhead.");
+                      watches ? _ ("Nothing is watched. Ctrl+Shift+W watches the selection.")
+                              : _ ("No notes yet. Ctrl+M writes one at the playhead."));
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->list), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   name, -1);
   return GTK_WIDGET (self);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-outline-model.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "scene/td-format.h"
@@ -380,7 +381,7 @@ td_outline_row_dup_name (TdOutlineRow *row)
   if (row->kind == TD_OUTLINE_EVENT)
     return dup_event_name (row);
   if (row->kind == TD_OUTLINE_SPAN)
-    return g_strdup_printf ("Events %d to %d", td_outline_row_get_event (row),
+    return g_strdup_printf (_ ("Events %d to %d"), td_outline_row_get_event (row),
                             td_outline_row_get_last_event (row));
   return dup_var_name (row);
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-outline-page.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "pages/td-outline-model.h"
@@ -562,7 +563,7 @@ td_outline_page_class_init (TdOutlinePageClass *klass)
 static GtkWidget *
 new_waiting (TdOutlinePage *self)
 {
-  GtkWidget *title = gtk_label_new ("Waiting in backward");
+  GtkWidget *title = gtk_label_new (_ ("Waiting in backward"));
   gtk_label_set_xalign (GTK_LABEL (title), 0);
   gtk_widget_add_css_class (title, "td-panel-title");
   self->waiting = GTK_LABEL (gtk_label_new (NULL));

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-ranks-page.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "ranks/td-ranks-views.h"
 
 /* While the program runs its tapes are read again so often at most, and for this share of the
@@ -188,15 +190,16 @@ make_message (TdPage *page, const TdPanelView *view)
   TdRanksPage *self = TD_RANKS_PAGE (page);
   TdTapeReader *reader = td_page_get_reader (page);
   if (reader && td_tape_reader_header (reader)->n_ranks < 2)
-    return td_panel_message (view, "This recording has one rank",
-                             "Of a program that runs as several (tapedeck run -n 4) they are "
-                             "compared here.");
+    return td_panel_message (
+        view, _ ("This recording has one rank"),
+        _ ("Of a program that runs as several (tapedeck run -n 4) they are "
+           "compared here."));
   if (reader && !self->ranks && !self->why && !self->looking)
     begin_to_look (self);
   if (self->why)
-    return td_panel_message (view, "The ranks cannot be compared", self->why);
+    return td_panel_message (view, _ ("The ranks cannot be compared"), self->why);
   if (!self->ranks)
-    return td_panel_message (view, "Reading the tapes of all ranks", "");
+    return td_panel_message (view, _ ("Reading the tapes of all ranks"), "");
   return NULL;
 }
 
@@ -226,7 +229,7 @@ make_step (TdPage *page, const TdPanelView *view, Picture picture,
       self->step = td_ranks_step_new (self->ranks, view->iteration, &error);
     }
   return self->step ? fit (page, picture, draw (self->step, &natural))
-                    : td_panel_message (view, "Not on the tapes", error->message);
+                    : td_panel_message (view, _ ("Not on the tapes"), error->message);
 }
 
 static TdScene *

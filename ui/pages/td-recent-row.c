@@ -2,6 +2,7 @@
  * down to a few hundred points; the row is drawn from those. SPDX-License-Identifier: MIT */
 #include "pages/td-recent-row.h"
 
+#include <glib/gi18n-lib.h>
 #include <math.h>
 #include <string.h>
 
@@ -82,7 +83,7 @@ take_badge (Digest *d, TdTapeReader *reader, TdTapeSummaries summaries)
   if (!d->badge && end && end->signal)
     d->badge = g_strdup_printf ("✕ Signal %d", end->signal);
   else if (!d->badge && end && end->status > 0)
-    d->badge = g_strdup_printf ("Exited with %d", end->status);
+    d->badge = g_strdup_printf (_ ("Exited with %d"), end->status);
 }
 
 static void

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-record-page.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "settings/td-settings.h"
@@ -291,8 +292,8 @@ choose_file (GtkButton *button, GtkEditable *field)
   GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
       gtk_widget_get_tooltip_text (GTK_WIDGET (button)),
       GTK_WINDOW (gtk_widget_get_root (GTK_WIDGET (button))),
-      folder ? GTK_FILE_CHOOSER_ACTION_SELECT_FOLDER : GTK_FILE_CHOOSER_ACTION_OPEN, "_Choose",
-      "_Cancel");
+      folder ? GTK_FILE_CHOOSER_ACTION_SELECT_FOLDER : GTK_FILE_CHOOSER_ACTION_OPEN,
+      _ ("_Choose"), _ ("_Cancel"));
   g_autofree char *path = dup_path (self, folder ? TD_RECORD_DIRECTORY : TD_RECORD_PROGRAM);
   g_autoptr (GFile) file = *path ? g_file_new_for_path (path) : NULL;
   if (file && g_file_query_exists (file, NULL))

@@ -3,6 +3,8 @@
  * one after the other. SPDX-License-Identifier: MIT */
 #include "pages/td-schedule-explain.h"
 
+#include <glib/gi18n-lib.h>
+
 TdScene *
 td__explain_make (TdScheduleData *data, TdPanelView *view)
 {
@@ -10,8 +12,9 @@ td__explain_make (TdScheduleData *data, TdPanelView *view)
   TdExplain *explain = td__schedule_get_explain (data, &function);
 
   if (!explain)
-    return td_panel_message (view, "No static function",
-                             "td_static_new makes one; why its code runs is explained here.");
+    return td_panel_message (
+        view, _ ("No static function"),
+        _ ("td_static_new makes one; why its code runs is explained here."));
   view->cursor = data->explain_cursor;
   return td_explain_scene (explain, function, view);
 }

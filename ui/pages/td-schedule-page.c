@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-schedule-page.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "pages/td-schedule-explain.h"
@@ -64,8 +65,8 @@ make_static (TdPage *page, const TdPanelView *view)
   TdStatics *statics = td__schedule_get_statics (data_of (page), &function);
 
   return statics ? td_statics_scene (statics, function, view)
-                 : td_panel_message (view, "No static function",
-                                     "td_static_new makes one; its schedule appears here.");
+                 : td_panel_message (view, _ ("No static function"),
+                                     _ ("td_static_new makes one; its schedule appears here."));
 }
 
 static TdScene *

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-schedule-static.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "settings/td-keys.h"
 #include "settings/td-tip.h"
 
@@ -104,7 +106,7 @@ td__static_bar_update (GtkWidget *widget)
     {
       guint id = g_array_index (bar->ids, guint, i);
       g_autofree char *key = td_statics_key_of (statics->reader, id);
-      g_ptr_array_add (keys, g_strdup_printf ("Schedule %u: %s", id, key));
+      g_ptr_array_add (keys, g_strdup_printf (_ ("Schedule %u: %s"), id, key));
       if (id == c->schedule)
         at = i;
     }

@@ -2,6 +2,7 @@
  * text says so; the file on disk is not guessed at. SPDX-License-Identifier: MIT */
 #include "pages/td-source-page.h"
 
+#include <glib/gi18n-lib.h>
 #include <adwaita.h>
 #include <gtksourceview/gtksource.h>
 #include <string.h>
@@ -304,7 +305,7 @@ show_moment (TdSourcePage *self)
       gboolean loaded = self->file && strcmp (self->file, file) == 0;
       if (!loaded && !load_file (self, file))
         {
-          g_autofree char *text = g_strdup_printf ("%s was not stored", file);
+          g_autofree char *text = g_strdup_printf (_ ("%s was not stored"), file);
           g_autofree char *valid = g_utf8_make_valid (text, -1);
           show_missing (self, valid);
         }

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-stack-page.h"
 
+#include <glib/gi18n-lib.h>
+
 struct _TdStackPage
 {
   GtkWidget parent;
@@ -34,7 +36,7 @@ static void
 show_metadata (TdStackPage *self, TdIteration *iteration, gint event)
 {
   const char *said = event >= 0 ? td_stack_metadata (iteration, (guint)event) : "";
-  g_autofree char *text = g_strdup_printf ("The program said: %s", said);
+  g_autofree char *text = g_strdup_printf (_ ("The program said: %s"), said);
   g_autofree char *valid = g_utf8_make_valid (text, -1);
   gtk_label_set_text (self->metadata, valid);
   gtk_widget_set_visible (GTK_WIDGET (self->metadata), *said != '\0');

@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-start-page.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "live/td-runs.h"
 #include "pages/td-recent-row.h"
 #include "pages/td-lesson-picture.h"
@@ -178,8 +180,12 @@ show_runs (TdStartPage *self)
   g_autofree char *size = g_format_size (bytes);
   g_autofree char *most = g_format_size (budget);
   g_autofree char *text
-      = g_strdup_printf ("%u run%s from the window: %s%s%s", n, n == 1 ? "" : "s", size,
-                         budget ? " of " : "", budget ? most : "");
+      = budget ? g_strdup_printf (ngettext ("%u run from the window: %s of %s",
+                                            "%u runs from the window: %s of %s", n),
+                                  n, size, most)
+               : g_strdup_printf (
+                   ngettext ("%u run from the window: %s", "%u runs from the window: %s", n), n,
+                   size);
   gtk_label_set_text (self->runs, text);
   gtk_widget_set_visible (GTK_WIDGET (self->runs), n > 0);
 }

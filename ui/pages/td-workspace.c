@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-workspace.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "settings/td-keys.h"
@@ -89,8 +90,9 @@ new_left (TdWorkspace *self)
   self->outline = TD_OUTLINE_PAGE (td_outline_page_new ());
   self->iterations = TD_ITERATIONS_PAGE (td_iterations_page_new ());
   self->sides = GTK_STACK (gtk_stack_new ());
-  gtk_stack_add_titled (self->sides, GTK_WIDGET (self->outline), "outline", "Outline");
-  gtk_stack_add_titled (self->sides, GTK_WIDGET (self->iterations), "iterations", "Iterations");
+  gtk_stack_add_titled (self->sides, GTK_WIDGET (self->outline), "outline", _ ("Outline"));
+  gtk_stack_add_titled (self->sides, GTK_WIDGET (self->iterations), "iterations",
+                        _ ("Iterations"));
   GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
   gtk_widget_add_css_class (head, "td-side-head");
   GtkWidget *switcher = new_switcher (self->sides);
@@ -102,7 +104,7 @@ new_left (TdWorkspace *self)
   GtkWidget *find = gtk_button_new_from_icon_name ("edit-find-symbolic");
   gtk_widget_add_css_class (find, "flat");
   gtk_actionable_set_action_name (GTK_ACTIONABLE (find), "win.find");
-  gtk_widget_set_tooltip_text (find, "Find in the graph (Ctrl+F)");
+  gtk_widget_set_tooltip_text (find, _ ("Find in the graph (Ctrl+F)"));
   gtk_accessible_update_property (GTK_ACCESSIBLE (find), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Find in the graph", -1);
   gtk_box_append (GTK_BOX (head), find);
@@ -671,12 +673,13 @@ td_workspace_init (TdWorkspace *self)
   self->ranks = td_ranks_page_new ();
   self->strips = TD_PAGE (td_strips_new ());
   self->perspectives = GTK_STACK (gtk_stack_new ());
-  gtk_stack_add_titled (self->perspectives, new_debug (self), "debug", "Debug");
+  gtk_stack_add_titled (self->perspectives, new_debug (self), "debug", _ ("Debug"));
   gtk_stack_add_titled (self->perspectives,
                         td_memory_page_new_perspective (TD_MEMORY_PAGE (self->memory)),
-                        "memory", "Memory");
+                        "memory", _ ("Memory"));
   self->compare = TD_COMPARE_PAGE (td_compare_page_new ());
-  gtk_stack_add_titled (self->perspectives, GTK_WIDGET (self->compare), "compare", "Compare");
+  gtk_stack_add_titled (self->perspectives, GTK_WIDGET (self->compare), "compare",
+                        _ ("Compare"));
   gtk_widget_set_vexpand (GTK_WIDGET (self->perspectives), TRUE);
   self->deck = TD_DECK (td_deck_new (td_page_new_picture (self->strips, "iterations-strip"),
                                      td_page_new_picture (self->strips, "events-strip")));

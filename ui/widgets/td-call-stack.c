@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-call-stack.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "scene/td-format.h"
@@ -90,7 +91,7 @@ setup_row (GtkListItemFactory *factory, GtkListItem *item, TdCallStack *self)
   gtk_button_set_child (GTK_BUTTON (link), text);
   gtk_widget_add_css_class (link, "flat");
   gtk_widget_add_css_class (link, "td-link");
-  gtk_widget_set_tooltip_text (link, "Show this line of the source (Return)");
+  gtk_widget_set_tooltip_text (link, _ ("Show this line of the source (Return)"));
   g_signal_connect (link, "clicked", G_CALLBACK (place_clicked), item);
   gtk_box_append (GTK_BOX (box), function);
   gtk_box_append (GTK_BOX (box), place);
@@ -180,7 +181,7 @@ fill (TdCallStack *self)
   td_index_list_reset (self->list, self->folds->len);
   gtk_single_selection_set_selected (self->selection, GTK_INVALID_LIST_POSITION);
   self->syncing = FALSE;
-  gtk_button_set_label (GTK_BUTTON (self->toggle), self->whole ? "Fold" : "Show All");
+  gtk_button_set_label (GTK_BUTTON (self->toggle), self->whole ? _ ("Fold") : _ ("Show All"));
   gtk_widget_set_visible (self->toggle, folded);
 }
 
@@ -375,7 +376,7 @@ td_call_stack_init (TdCallStack *self)
   self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 6);
   gtk_box_append (GTK_BOX (self->box), new_head (self));
   gtk_box_append (GTK_BOX (self->box), new_list (self));
-  self->missing = GTK_LABEL (gtk_label_new ("No stack was recorded for it"));
+  self->missing = GTK_LABEL (gtk_label_new (_ ("No stack was recorded for it")));
   gtk_label_set_xalign (self->missing, 0);
   gtk_widget_add_css_class (GTK_WIDGET (self->missing), "caption");
   gtk_widget_add_css_class (GTK_WIDGET (self->missing), "dim-label");

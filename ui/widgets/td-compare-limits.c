@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-compare-limits.h"
 
+#include <glib/gi18n-lib.h>
 #include <math.h>
 
 #include "settings/td-tip.h"
@@ -48,7 +49,7 @@ show_wrong (TdCompareLimits *self, guint i, gboolean wrong)
     gtk_widget_add_css_class (entry, "error");
   else
     gtk_widget_remove_css_class (entry, "error");
-  td_tip_set (entry, wrong ? "A number that is not below 0" : fields[i].tip);
+  td_tip_set (entry, wrong ? _ ("A number that is not below 0") : fields[i].tip);
 }
 
 /* What was typed counts when it is entered, or when the field is left. */
@@ -149,11 +150,11 @@ td_compare_limits_class_init (TdCompareLimitsClass *klass)
 static void
 td_compare_limits_init (TdCompareLimits *self)
 {
-  GtkWidget *names = gtk_button_new_with_label ("Names…");
+  GtkWidget *names = gtk_button_new_with_label (_ ("Names…"));
   self->box = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
   for (guint i = 0; i < N_FIELDS; i++)
     add_field (self, i);
-  td_tip_set (names, "Which layer of A is which of B: a table to be edited");
+  td_tip_set (names, _ ("Which layer of A is which of B: a table to be edited"));
   g_signal_connect (names, "clicked", G_CALLBACK (names_pressed), self);
   gtk_box_append (GTK_BOX (self->box), names);
   gtk_widget_set_parent (self->box, GTK_WIDGET (self));

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-compare-side.h"
 
+#include <glib/gi18n-lib.h>
+
 struct _TdCompareSide
 {
   AdwBin parent;
@@ -38,7 +40,7 @@ td_compare_side_set_head (TdCompareSide *self, const char *title, const char *na
   gtk_label_set_text (self->name, valid);
   gtk_label_set_text (self->totals, cost ? cost : "");
   gtk_widget_set_visible (GTK_WIDGET (self->totals), cost != NULL);
-  g_autofree char *label = g_strdup_printf ("Computation graph of %s, %s", title, valid);
+  g_autofree char *label = g_strdup_printf (_ ("Computation graph of %s, %s"), title, valid);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   label, -1);
 }

@@ -2,6 +2,7 @@
  * view. SPDX-License-Identifier: MIT */
 #include "widgets/td-dock.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #define N_PLACES 3
@@ -190,7 +191,7 @@ build_place (TdDock *self, int i)
   place->menu = gtk_menu_button_new ();
   gtk_widget_add_css_class (place->menu, "flat");
   gtk_widget_set_valign (place->menu, GTK_ALIGN_CENTER);
-  gtk_widget_set_tooltip_text (place->menu, "Choose what this panel shows");
+  gtk_widget_set_tooltip_text (place->menu, _ ("Choose what this panel shows"));
   GtkWidget *content = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
   place->title = GTK_LABEL (gtk_label_new (NULL));
   gtk_widget_add_css_class (GTK_WIDGET (place->title), "td-panel-title");

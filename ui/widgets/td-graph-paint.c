@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-graph-view-private.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "schedule/td-statics-session.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
@@ -44,8 +46,8 @@ td_graph_view_get_scene (TdGraphView *self)
   else if (self->session && self->iteration) /* a memory snapshot: nothing is laid out */
     {
       TdPanelView view = { .width = 520, .height = 120, .event = -1 };
-      self->scene = td_panel_message (&view, "No operations in a memory snapshot",
-                                      "Over Time and Blocks show what it has.");
+      self->scene = td_panel_message (&view, _ ("No operations in a memory snapshot"),
+                                      _ ("Over Time and Blocks show what it has."));
     }
   return self->scene;
 }

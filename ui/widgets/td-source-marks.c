@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-source-marks.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "widgets/td-scene-view.h"
@@ -115,7 +116,7 @@ add_row (GHashTable *marks, const TdExplainRow *row)
       = row->section == TD_EXPLAIN_ONCE ? g_strdup_printf ("%s: %s", what, row->advice)
         : row->n_misses > 0 ? g_strdup_printf ("Guarded, failed %u %s: %s", row->n_misses,
                                                td_plural (row->n_misses, "time", "times"), what)
-                            : g_strdup_printf ("Guarded: %s", what);
+                            : g_strdup_printf (_ ("Guarded: %s"), what);
   if (!mark)
     {
       mark = g_new0 (Mark, 1);

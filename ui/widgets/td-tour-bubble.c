@@ -2,6 +2,8 @@
  * bubble open. SPDX-License-Identifier: MIT */
 #include "widgets/td-tour-bubble.h"
 
+#include <glib/gi18n-lib.h>
+
 #define ARROW 12 /* pixels that the arrow takes beside the bubble */
 
 #define EDGE 6 /* pixels that stay free at the edge of the parent, if they can */
@@ -50,7 +52,7 @@ new_words (TdTourBubble *self)
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 9);
   self->text = new_label ("body");
   self->task = new_label ("accent");
-  gtk_label_set_text (self->task, "Try it yourself: this goes on when you have done it.");
+  gtk_label_set_text (self->task, _ ("Try it yourself: this goes on when you have done it."));
   self->done = new_label ("success");
   self->done_row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
   GtkWidget *mark = gtk_image_new_from_icon_name ("object-select-symbolic");
@@ -149,9 +151,9 @@ td_tour_bubble_new (GtkWidget *parent)
 static void
 show_next (TdTourBubble *self, gboolean is_passing)
 {
-  gtk_button_set_label (GTK_BUTTON (self->next), is_passing      ? "_Skip"
-                                                 : self->is_last ? "_Finish"
-                                                                 : "_Next");
+  gtk_button_set_label (GTK_BUTTON (self->next), is_passing      ? _ ("_Skip")
+                                                 : self->is_last ? _ ("_Finish")
+                                                                 : _ ("_Next"));
   if (is_passing)
     gtk_widget_remove_css_class (self->next, "suggested-action");
   else

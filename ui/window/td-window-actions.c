@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "settings/td-keys.h"
@@ -77,7 +78,7 @@ run_expand_to (TdWindow *self, const char *parameter)
   if (*parameter && !*end && depth >= 0 && depth <= 1000)
     td_graph_view_expand_to (graph_view (self), (int)depth);
   else
-    td__window_toast (self, "A depth is a number from 0 on");
+    td__window_toast (self, _ ("A depth is a number from 0 on"));
 }
 
 static void
@@ -171,7 +172,7 @@ run_show_source (TdWindow *self, const char *parameter)
   if (!file || line == 0 || line > G_MAXINT
       || !td_source_page_show_line (td_workspace_get_source (self->workspace), file,
                                     (guint)line))
-    td__window_toast (self, "That line was not stored with the recording");
+    td__window_toast (self, _ ("That line was not stored with the recording"));
 }
 
 static void
@@ -180,7 +181,7 @@ run_show_page (TdWindow *self, const char *parameter)
   gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->workspace));
   if (!td_workspace_show_page (self->workspace, parameter))
     {
-      g_autofree char *text = g_strdup_printf ("There is no page called %s.", parameter);
+      g_autofree char *text = g_strdup_printf (_ ("There is no page called %s."), parameter);
       td__window_toast (self, text);
     }
 }
@@ -198,7 +199,7 @@ run_flame (TdWindow *self, const char *parameter)
   if (td_flame_size_find (parameter, &size))
     td_workspace_show_flame (self->workspace, size);
   else
-    td__window_toast (self, "What layers cost is said in time or in bytes.");
+    td__window_toast (self, _ ("What layers cost is said in time or in bytes."));
 }
 
 static void
@@ -244,7 +245,7 @@ save_picture (TdWindow *self, const char *path)
     td__window_show_info (self, GTK_MESSAGE_ERROR, error->message);
   else
     {
-      g_autofree char *text = g_strdup_printf ("Saved %s", path);
+      g_autofree char *text = g_strdup_printf (_ ("Saved %s"), path);
       td__window_toast (self, text);
     }
 }

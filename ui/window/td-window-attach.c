@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "runtime-folder.h"
 
 static void
@@ -15,8 +17,8 @@ hello_answered (TdControlClient *control, JsonObject *answer, gpointer data)
     return;
   if (!tape)
     {
-      td_window_show_message (self, "dialog-error-symbolic", "Cannot Attach",
-                              "The program answers, but does not say where it records to.",
+      td_window_show_message (self, "dialog-error-symbolic", _ ("Cannot Attach"),
+                              _ ("The program answers, but does not say where it records to."),
                               NULL);
       return;
     }
@@ -31,9 +33,9 @@ attach_to (TdWindow *self, const char *address)
   if (self->control && td_control_client_is_open (self->control))
     td_control_client_send (self->control, "hello", hello_answered, g_object_ref (self));
   else
-    td_window_show_message (self, "dialog-error-symbolic", "Cannot Attach",
-                            "Nothing answers there: the program has ended, or it belongs to "
-                            "another user.",
+    td_window_show_message (self, "dialog-error-symbolic", _ ("Cannot Attach"),
+                            _ ("Nothing answers there: the program has ended, or it belongs to "
+                               "another user."),
                             NULL);
 }
 
@@ -68,20 +70,21 @@ td__run_attach (TdWindow *self, const char *parameter)
 {
   g_autoptr (GPtrArray) sockets = list_sockets ();
   GtkWidget *dialog = adw_message_dialog_new (
-      GTK_WINDOW (self), sockets->len ? "Attach to a Program" : "No Program to Attach To",
+      GTK_WINDOW (self),
+      sockets->len ? _ ("Attach to a Program") : _ ("No Program to Attach To"),
       sockets->len
-          ? "These programs run under tapedeck."
-          : "Start one with “tapedeck run model.c” in a terminal; it then appears here.");
+          ? _ ("These programs run under tapedeck.")
+          : _ ("Start one with “tapedeck run model.c” in a terminal; it then appears here."));
   for (guint i = 0; i < sockets->len; i++)
     {
       const char *path = g_ptr_array_index (sockets, i);
       g_autofree char *base = g_path_get_basename (path);
       g_autofree char *label
-          = g_strdup_printf ("Process %.*s", (int)(strlen (base) - strlen (".sock")), base);
+          = g_strdup_printf (_ ("Process %.*s"), (int)(strlen (base) - strlen (".sock")), base);
       adw_message_dialog_add_response (ADW_MESSAGE_DIALOG (dialog), path, label);
     }
   adw_message_dialog_add_response (ADW_MESSAGE_DIALOG (dialog), "cancel",
-                                   sockets->len ? "_Cancel" : "_Close");
+                                   sockets->len ? _ ("_Cancel") : _ ("_Close"));
   adw_message_dialog_set_close_response (ADW_MESSAGE_DIALOG (dialog), "cancel");
   g_signal_connect_object (dialog, "response", G_CALLBACK (attach_chosen), self, 0);
   gtk_window_present (GTK_WINDOW (dialog));
@@ -124,11 +127,12 @@ td__window_ask_to_close (TdWindow *self)
                   || (self->control && td_control_client_is_open (self->control));
   if (!runs || self->may_close)
     return FALSE;
-  GtkWidget *dialog
-      = adw_message_dialog_new (GTK_WINDOW (self), "The Program Still Runs",
-                                "It can be stopped, or it can go on and be attached to again.");
-  adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", "_Cancel", "detach",
-                                    "_Keep Running", "stop", "_Stop Program", NULL);
+  GtkWidget *dialog = adw_message_dialog_new (
+      GTK_WINDOW (self), _ ("The Program Still Runs"),
+      _ ("It can be stopped, or it can go on and be attached to again."));
+  adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", _ ("_Cancel"),
+                                    "detach", _ ("_Keep Running"), "stop", _ ("_Stop Program"),
+                                    NULL);
   adw_message_dialog_set_response_appearance (ADW_MESSAGE_DIALOG (dialog), "stop",
                                               ADW_RESPONSE_DESTRUCTIVE);
   adw_message_dialog_set_close_response (ADW_MESSAGE_DIALOG (dialog), "cancel");

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 /* ---- the list in the program ---- */
@@ -97,7 +98,7 @@ toggle_answered (TdControlClient *control, JsonObject *answer, gpointer data)
       return;
     }
   g_autofree char *words
-      = g_strdup_printf (id ? "Breakpoint removed: %s" : "Breakpoint: %s", asked->text);
+      = g_strdup_printf (id ? _ ("Breakpoint removed: %s") : _ ("Breakpoint: %s"), asked->text);
   if (id)
     {
       forget (self, asked->text);

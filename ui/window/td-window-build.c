@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "pages/td-start-page.h"
 #include "settings/td-help.h"
 #include "settings/td-keys.h"
@@ -89,7 +91,7 @@ build_header (TdWindow *self)
   self->title = ADW_WINDOW_TITLE (adw_window_title_new ("Tapedeck", ""));
   adw_header_bar_set_title_widget (bar, GTK_WIDGET (self->title));
 
-  self->open_button = gtk_button_new_with_label ("Open…");
+  self->open_button = gtk_button_new_with_label (_ ("Open…"));
   gtk_actionable_set_action_name (GTK_ACTIONABLE (self->open_button), "app.open");
   adw_header_bar_pack_start (bar, self->open_button);
   self->work_start = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
@@ -97,7 +99,7 @@ build_header (TdWindow *self)
                   icon_button ("sidebar-show-symbolic", "win.toggle-outline", "Outline"));
   self->live_mark = gtk_image_new_from_icon_name ("media-record-symbolic");
   gtk_widget_add_css_class (self->live_mark, "td-live");
-  gtk_widget_set_tooltip_text (self->live_mark, "The program is being recorded");
+  gtk_widget_set_tooltip_text (self->live_mark, _ ("The program is being recorded"));
   gtk_box_append (GTK_BOX (self->work_start), self->live_mark);
   self->progress = GTK_PROGRESS_BAR (gtk_progress_bar_new ());
   gtk_progress_bar_set_show_text (self->progress, TRUE);
@@ -105,7 +107,7 @@ build_header (TdWindow *self)
   gtk_widget_set_size_request (GTK_WIDGET (self->progress), 96, -1);
   gtk_widget_add_css_class (GTK_WIDGET (self->progress), "td-progress");
   gtk_box_append (GTK_BOX (self->work_start), GTK_WIDGET (self->progress));
-  gtk_widget_set_tooltip_text (GTK_WIDGET (self->progress), "How far training is");
+  gtk_widget_set_tooltip_text (GTK_WIDGET (self->progress), _ ("How far training is"));
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->progress),
                                   GTK_ACCESSIBLE_PROPERTY_LABEL, "How far training is", -1);
   GtkWidget *history = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
@@ -126,7 +128,7 @@ build_header (TdWindow *self)
   gtk_menu_button_set_primary (GTK_MENU_BUTTON (menu), TRUE);
   g_autoptr (GMenuModel) model = new_menu ();
   gtk_menu_button_set_menu_model (GTK_MENU_BUTTON (menu), model);
-  gtk_widget_set_tooltip_text (menu, "Main Menu");
+  gtk_widget_set_tooltip_text (menu, _ ("Main Menu"));
   gtk_accessible_update_property (GTK_ACCESSIBLE (menu), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Main Menu", -1);
   adw_header_bar_pack_end (bar, menu);
@@ -173,7 +175,7 @@ copy_details (GtkButton *button, TdWindow *self)
 {
   gdk_clipboard_set_text (gtk_widget_get_clipboard (GTK_WIDGET (self)),
                           self->message_details ? self->message_details : "");
-  td__window_toast (self, "Copied");
+  td__window_toast (self, _ ("Copied"));
 }
 
 static void
@@ -211,11 +213,11 @@ build_message (TdWindow *self)
   gtk_widget_set_halign (buttons, GTK_ALIGN_CENTER);
   self->message_cancel = action_button (buttons, "_Cancel", "win.cancel-import");
   self->message_again = action_button (buttons, "_Try Again", "win.import-again");
-  self->message_copy = gtk_button_new_with_label ("Copy Details");
+  self->message_copy = gtk_button_new_with_label (_ ("Copy Details"));
   gtk_widget_add_css_class (self->message_copy, "pill");
   g_signal_connect (self->message_copy, "clicked", G_CALLBACK (copy_details), self);
   gtk_box_append (GTK_BOX (buttons), self->message_copy);
-  self->message_stop = gtk_button_new_with_mnemonic ("_Stop");
+  self->message_stop = gtk_button_new_with_mnemonic (_ ("_Stop"));
   gtk_widget_add_css_class (self->message_stop, "pill");
   gtk_widget_set_visible (self->message_stop, FALSE);
   g_signal_connect_swapped (self->message_stop, "clicked", G_CALLBACK (stop_program), self);

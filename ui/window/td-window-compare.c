@@ -2,6 +2,7 @@
  * list as text. SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "widgets/td-scene-view.h"
@@ -26,7 +27,7 @@ static void
 say_why_not (TdWindow *self)
 {
   const char *reason = td_compare_page_get_reason (page_of (self));
-  td__window_toast (self, *reason ? reason : "The comparison is still being made");
+  td__window_toast (self, *reason ? reason : _ ("The comparison is still being made"));
 }
 
 void
@@ -76,22 +77,23 @@ iteration_chosen (AdwMessageDialog *dialog, const char *response, TdWindow *self
   if (*text && !*end)
     td__run_compare_with (self, text);
   else
-    td__window_toast (self, "An iteration is a number from 0 on");
+    td__window_toast (self, _ ("An iteration is a number from 0 on"));
 }
 
 void
 td__run_compare_iteration (TdWindow *self, const char *parameter)
 {
-  GtkWidget *dialog = adw_message_dialog_new (GTK_WINDOW (self), "Compare With an Iteration",
-                                              "Its number in the recording on the right");
+  GtkWidget *dialog
+      = adw_message_dialog_new (GTK_WINDOW (self), _ ("Compare With an Iteration"),
+                                _ ("Its number in the recording on the right"));
   GtkWidget *entry = gtk_entry_new ();
   gtk_entry_set_activates_default (GTK_ENTRY (entry), TRUE);
   gtk_entry_set_input_purpose (GTK_ENTRY (entry), GTK_INPUT_PURPOSE_DIGITS);
   gtk_accessible_update_property (GTK_ACCESSIBLE (entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Number of the iteration", -1);
   adw_message_dialog_set_extra_child (ADW_MESSAGE_DIALOG (dialog), entry);
-  adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", "_Cancel", "compare",
-                                    "C_ompare", NULL);
+  adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", _ ("_Cancel"),
+                                    "compare", _ ("C_ompare"), NULL);
   adw_message_dialog_set_response_appearance (ADW_MESSAGE_DIALOG (dialog), "compare",
                                               ADW_RESPONSE_SUGGESTED);
   adw_message_dialog_set_default_response (ADW_MESSAGE_DIALOG (dialog), "compare");
@@ -117,9 +119,9 @@ recording_chosen (GtkNativeDialog *dialog, int response, TdWindow *self)
 void
 td__run_compare_recording (TdWindow *self, const char *parameter)
 {
-  GtkFileChooserNative *dialog
-      = gtk_file_chooser_native_new ("Compare With a Recording", GTK_WINDOW (self),
-                                     GTK_FILE_CHOOSER_ACTION_OPEN, "C_ompare", "_Cancel");
+  GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
+      _ ("Compare With a Recording"), GTK_WINDOW (self), GTK_FILE_CHOOSER_ACTION_OPEN,
+      _ ("C_ompare"), _ ("_Cancel"));
   g_autoptr (GtkFileFilter) filter = gtk_file_filter_new ();
   gtk_file_filter_set_name (filter, "Recordings");
   gtk_file_filter_add_pattern (filter, "*.tdtape");
@@ -172,10 +174,10 @@ step (TdWindow *self, int direction)
   else if (n == 0)
     td__window_toast (self, td_compare_page_is_by_layer (page)
                                 ? td_compare_page_get_sentence (page)
-                                : "There are no differences");
+                                : _ ("There are no differences"));
   else
-    td__window_toast (self, direction > 0 ? "That was the last difference"
-                                          : "That was the first difference");
+    td__window_toast (self, direction > 0 ? _ ("That was the last difference")
+                                          : _ ("That was the first difference"));
 }
 
 void
@@ -223,7 +225,7 @@ td__run_copy_differences (TdWindow *self, const char *parameter)
       return;
     }
   gdk_clipboard_set_text (gtk_widget_get_clipboard (GTK_WIDGET (self)), text);
-  td__window_toast (self, "Copied");
+  td__window_toast (self, _ ("Copied"));
 }
 
 /* "name.svg" and "b" give "name-b.svg". */

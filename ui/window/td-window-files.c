@@ -2,6 +2,7 @@
  * a place in the source or an operation. SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,7 +54,7 @@ copied (GObject *source, GAsyncResult *result, gpointer data)
       td__window_show_info (self, GTK_MESSAGE_ERROR, error->message);
       return;
     }
-  g_autofree char *text = g_strdup_printf ("Saved %s", copy->to);
+  g_autofree char *text = g_strdup_printf (_ ("Saved %s"), copy->to);
   g_autoptr (GFile) file = g_file_new_for_path (copy->to);
   td__window_remember (file);
   td__window_toast (self, text);
@@ -72,7 +73,7 @@ td__window_save_copy (TdWindow *self, const char *path)
 {
   if (is_same_file (path, td_session_get_path (self->session)))
     {
-      td__window_toast (self, "That is the recording itself");
+      td__window_toast (self, _ ("That is the recording itself"));
       return;
     }
   GTask *task = g_task_new (self, NULL, copied, NULL);
@@ -125,23 +126,24 @@ place_chosen (AdwMessageDialog *dialog, const char *response, TdWindow *self)
   const char *text = gtk_editable_get_text (entry);
   if (!g_str_equal (response, "go") || !self->session || td__window_go_to_text (self, text))
     return;
-  g_autofree char *words = g_strdup_printf ("Nothing here is called “%s”", text);
+  g_autofree char *words = g_strdup_printf (_ ("Nothing here is called “%s”"), text);
   td__window_toast (self, words);
 }
 
 void
 td__run_go_to_place (TdWindow *self, const char *parameter)
 {
-  GtkWidget *dialog = adw_message_dialog_new (GTK_WINDOW (self), "Go To",
-                                              "The number of an iteration, an operation, a "
-                                              "layer, a place such as model.c:42, or a link");
+  GtkWidget *dialog
+      = adw_message_dialog_new (GTK_WINDOW (self), _ ("Go To"),
+                                _ ("The number of an iteration, an operation, a "
+                                   "layer, a place such as model.c:42, or a link"));
   GtkWidget *entry = gtk_entry_new ();
   gtk_entry_set_activates_default (GTK_ENTRY (entry), TRUE);
   gtk_accessible_update_property (GTK_ACCESSIBLE (entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Where to go", -1);
   adw_message_dialog_set_extra_child (ADW_MESSAGE_DIALOG (dialog), entry);
-  adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", "_Cancel", "go",
-                                    "_Go", NULL);
+  adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", _ ("_Cancel"), "go",
+                                    _ ("_Go"), NULL);
   adw_message_dialog_set_response_appearance (ADW_MESSAGE_DIALOG (dialog), "go",
                                               ADW_RESPONSE_SUGGESTED);
   adw_message_dialog_set_default_response (ADW_MESSAGE_DIALOG (dialog), "go");

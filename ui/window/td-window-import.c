@@ -3,6 +3,7 @@
  * cancelled. SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <signal.h>
 
 #define SHOW_MS 1000
@@ -11,7 +12,7 @@ void
 td__window_show_opening (TdWindow *self, const char *doing)
 {
   g_autofree char *name = g_filename_display_basename (self->import_path);
-  g_autofree char *title = g_strdup_printf ("Opening %s", name);
+  g_autofree char *title = g_strdup_printf (_ ("Opening %s"), name);
   GtkWidget *work = self->session ? GTK_WIDGET (self->workspace) : self->start_page;
   GtkWidget *page = gtk_stack_get_visible_child (self->pages);
   self->import_from = page == GTK_WIDGET (self->message) ? work : page;
@@ -98,14 +99,14 @@ ended (TdJob *import, const char *text, TdWindow *self)
   int number = text ? td_job_get_signal (import) : 0;
   g_autofree char *why
       = number ? g_strdup_printf (
-            "%s%s: nothing of it was kept, and opening the file again tries again", text,
+            _ ("%s%s: nothing of it was kept, and opening the file again tries again"), text,
             number == SIGKILL ? ", as the system does when memory is short" : "")
                : g_strdup (error ? error->message : text);
   gboolean shown = self->import_from != NULL;
   td__window_forget_import (self);
   if (!text)
     {
-      td__window_toast (self, "Cancelled");
+      td__window_toast (self, _ ("Cancelled"));
       return;
     }
   self->imported (self, path, tape, why);
@@ -150,7 +151,7 @@ td__run_cancel_import (TdWindow *self, const char *parameter)
   else if (self->loading)
     {
       td__window_forget_load (self);
-      td__window_toast (self, "Cancelled");
+      td__window_toast (self, _ ("Cancelled"));
     }
 }
 

@@ -3,6 +3,7 @@
  * compiled. SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <glib/gstdio.h>
 
 #include "settings/td-data.h"
@@ -75,9 +76,10 @@ recorded (GObject *process, GAsyncResult *result, gpointer data)
       return;
     }
   if (wanted)
-    td_window_show_message (self, "dialog-warning-symbolic", "The Lesson Cannot Be Recorded",
-                            "Its examples are C programs that are compiled here; "
-                            "the details say what went wrong.",
+    td_window_show_message (self, "dialog-warning-symbolic",
+                            _ ("The Lesson Cannot Be Recorded"),
+                            _ ("Its examples are C programs that are compiled here; "
+                               "the details say what went wrong."),
                             error ? error->message : errors);
   lesson_free (lesson);
 }
@@ -107,7 +109,7 @@ record_next (Lesson *lesson)
       return;
     }
   td_window_show_message (lesson->window, "dialog-warning-symbolic",
-                          "The Lesson Cannot Be Recorded", error->message, error->message);
+                          _ ("The Lesson Cannot Be Recorded"), error->message, error->message);
   lesson_free (lesson);
 }
 
@@ -130,12 +132,12 @@ td__run_lesson_compare (TdWindow *self, const char *parameter)
     }
   if (!found)
     {
-      td__window_toast (self, "The examples of the lesson are not installed");
+      td__window_toast (self, _ ("The examples of the lesson are not installed"));
       lesson_free (lesson);
       return;
     }
-  td_window_show_message (self, "media-record-symbolic", "Recording Two Examples",
-                          "dynamic_graph.c and static_graph.c are being compiled and run.",
+  td_window_show_message (self, "media-record-symbolic", _ ("Recording Two Examples"),
+                          _ ("dynamic_graph.c and static_graph.c are being compiled and run."),
                           NULL);
   record_next (lesson);
 }

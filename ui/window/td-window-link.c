@@ -3,6 +3,7 @@
  * run from the app. SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,7 +65,7 @@ td__run_copy_link (TdWindow *self, const char *parameter)
 {
   g_autofree char *link = td__window_dup_link (self);
   gdk_clipboard_set_text (gtk_widget_get_clipboard (GTK_WIDGET (self)), link);
-  td__window_toast (self, "Copied a link to this moment");
+  td__window_toast (self, _ ("Copied a link to this moment"));
 }
 
 /* ---- finding the recording ---- */
@@ -174,13 +175,13 @@ td_window_open_link (TdWindow *self, const char *link)
   char uuid[UUID_DIGITS + 1];
   if (!td_link_is (link) || !read_uuid (link, uuid))
     {
-      g_autofree char *text = g_strdup_printf (
-          "A link is tapedeck:, the recording's 32 digits, and ?i=ITERATION&e=EVENT: %.100s%s",
-          link, strlen (link) > 100 ? "…" : "");
+      g_autofree char *text = g_strdup_printf (_ ("A link is tapedeck:, the recording's 32 "
+                                                  "digits, and ?i=ITERATION&e=EVENT: %.100s%s"),
+                                               link, strlen (link) > 100 ? "…" : "");
       if (self->session)
         td__window_show_info (self, GTK_MESSAGE_WARNING, text);
       else
-        td_window_show_message (self, "dialog-error-symbolic", "Not a Link", text, text);
+        td_window_show_message (self, "dialog-error-symbolic", _ ("Not a Link"), text, text);
       return FALSE;
     }
   TdWindow *window = find_window (self, uuid);

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "graph/td-graph.h"
 
 #define SHOW_MS 1000
@@ -38,7 +40,7 @@ static gboolean
 show (gpointer data)
 {
   TdWindow *self = data;
-  td__window_show_opening (self, "Reading the recording");
+  td__window_show_opening (self, _ ("Reading the recording"));
   self->importing = g_timeout_add (PULSE_MS, pulse, self);
   return G_SOURCE_REMOVE;
 }

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
+
 /* A notebook that cannot be read is left alone, which a line says. */
 void
 td__window_open_notebook (TdWindow *self)
@@ -24,7 +26,7 @@ td__window_write_note (TdWindow *self, const char *text)
   TdMoment moment = td_session_get_moment (self->session);
   if (!self->notebook)
     {
-      td__window_toast (self, "Notes cannot be kept for this recording");
+      td__window_toast (self, _ ("Notes cannot be kept for this recording"));
       return FALSE;
     }
   if (td_notebook_write (self->notebook, moment.iteration, moment.event, text, &error))
@@ -52,7 +54,7 @@ td__run_note (TdWindow *self, const char *parameter)
                             : NULL;
   g_autofree char *where = g_strdup_printf ("At iteration %" G_GINT64_FORMAT ", event %d",
                                             moment.iteration, moment.event);
-  GtkWidget *dialog = adw_message_dialog_new (GTK_WINDOW (self), "Note", where);
+  GtkWidget *dialog = adw_message_dialog_new (GTK_WINDOW (self), _ ("Note"), where);
   GtkWidget *entry = gtk_entry_new ();
   gtk_editable_set_text (GTK_EDITABLE (entry), there ? there->text : "");
   gtk_entry_set_max_length (GTK_ENTRY (entry), 1000);
@@ -60,8 +62,8 @@ td__run_note (TdWindow *self, const char *parameter)
   gtk_accessible_update_property (GTK_ACCESSIBLE (entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Text of the note", -1);
   adw_message_dialog_set_extra_child (ADW_MESSAGE_DIALOG (dialog), entry);
-  adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", "_Cancel", "write",
-                                    "_Write", NULL);
+  adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", _ ("_Cancel"),
+                                    "write", _ ("_Write"), NULL);
   adw_message_dialog_set_response_appearance (ADW_MESSAGE_DIALOG (dialog), "write",
                                               ADW_RESPONSE_SUGGESTED);
   adw_message_dialog_set_default_response (ADW_MESSAGE_DIALOG (dialog), "write");
@@ -81,8 +83,8 @@ td__run_watch (TdWindow *self, const char *parameter)
   g_autoptr (GError) error = NULL;
   if (!name || !self->notebook)
     {
-      td__window_toast (self, name ? "Watches cannot be kept for this recording"
-                                   : "Select an operation or a variable to watch");
+      td__window_toast (self, name ? _ ("Watches cannot be kept for this recording")
+                                   : _ ("Select an operation or a variable to watch"));
       return;
     }
   gboolean was = td_notebook_is_watched (self->notebook, keys[0]);

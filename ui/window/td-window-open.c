@@ -2,6 +2,8 @@
  * recordings of ranks, a picture. SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "pages/td-picture-page.h"
 
 /* A model is C text, a PyTorch script, an ONNX file or something that can be executed;
@@ -27,7 +29,7 @@ show_picture (TdWindow *self, const char *path)
     }
   if (!td_picture_page_load (TD_PICTURE_PAGE (self->picture_page), path, &error))
     {
-      td_window_show_message (self, "dialog-error-symbolic", "This Picture Cannot Be Shown",
+      td_window_show_message (self, "dialog-error-symbolic", _ ("This Picture Cannot Be Shown"),
                               error->message, NULL);
       return;
     }
@@ -53,7 +55,7 @@ show_recording (TdWindow *self, const char *path, const char *tape, const char *
       return;
     }
   const char *kind = td_session_import_kind (path);
-  g_autofree char *title = g_strdup_printf ("This %s Cannot Be Read", kind ? kind : "File");
+  g_autofree char *title = g_strdup_printf (_ ("This %s Cannot Be Read"), kind ? kind : "File");
   td_window_show_message (self, "dialog-warning-symbolic", title, why, why);
 }
 
@@ -64,14 +66,14 @@ td_window_open (TdWindow *self, GFile *file)
   td__window_forget_import (self);
   if (!path)
     {
-      td_window_show_message (self, "dialog-error-symbolic", "Not a Local File",
-                              "Recordings and models are opened from local folders.", NULL);
+      td_window_show_message (self, "dialog-error-symbolic", _ ("Not a Local File"),
+                              _ ("Recordings and models are opened from local folders."), NULL);
       return;
     }
   if (!g_file_test (path, G_FILE_TEST_EXISTS))
     {
-      g_autofree char *text = g_strdup_printf ("%s does not exist.", path);
-      td_window_show_message (self, "dialog-error-symbolic", "No Such File", text, NULL);
+      g_autofree char *text = g_strdup_printf (_ ("%s does not exist."), path);
+      td_window_show_message (self, "dialog-error-symbolic", _ ("No Such File"), text, NULL);
     }
   else if (td_picture_page_takes (path))
     show_picture (self, path);

@@ -2,6 +2,7 @@
  * on while it runs, and what is said when it ends. SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -182,11 +183,15 @@ clear_old_runs (TdWindow *self, guint keep, guint64 room)
   g_autofree char *size = g_format_size (bytes);
   g_autofree char *most = budget ? g_format_size (budget) : g_strdup ("any size");
   g_autofree char *text
-      = keep ? g_strdup_printf ("Cleared %u old run%s, %s: the newest %u are kept, of %s "
-                                "(Preferences)",
-                                n, n == 1 ? "" : "s", size, keep, most)
-             : g_strdup_printf ("Cleared %u old run%s, %s: all may take %s (Preferences)", n,
-                                n == 1 ? "" : "s", size, most);
+      = keep ? g_strdup_printf (
+            ngettext ("Cleared %u old run, %s: the newest %u are kept, of %s (Preferences)",
+                      "Cleared %u old runs, %s: the newest %u are kept, of %s (Preferences)",
+                      n),
+            n, size, keep, most)
+             : g_strdup_printf (
+                 ngettext ("Cleared %u old run, %s: all may take %s (Preferences)",
+                           "Cleared %u old runs, %s: all may take %s (Preferences)", n),
+                 n, size, most);
   td__window_toast (self, text);
 }
 
@@ -246,8 +251,9 @@ td__window_start (TdWindow *self, const TdRunOptions *options)
   self->runner = td_runner_new (&of_window, &error);
   if (!self->runner)
     {
-      td_window_show_message (self, "dialog-error-symbolic", "The Program Cannot Be Started",
-                              error->message, error->message);
+      td_window_show_message (self, "dialog-error-symbolic",
+                              _ ("The Program Cannot Be Started"), error->message,
+                              error->message);
       return;
     }
   self->clearing = g_timeout_add (KEEP_TO_BUDGET_MS, keep_to_budget, self);
@@ -259,7 +265,7 @@ td__window_start (TdWindow *self, const TdRunOptions *options)
   g_autofree char *text = g_strdup_printf (
       "%s is being %s.", name,
       g_str_has_suffix (options->program, ".c") ? "compiled and started" : "started");
-  td_window_show_message (self, "media-record-symbolic", "Waiting for the First Operation",
+  td_window_show_message (self, "media-record-symbolic", _ ("Waiting for the First Operation"),
                           text, NULL);
   self->started = g_get_monotonic_time ();
   self->waited = 0;

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
+
 void
 td__run_range (TdWindow *self, const char *parameter)
 {
@@ -9,7 +11,7 @@ td__run_range (TdWindow *self, const char *parameter)
   if (td_range_parse (parameter, &range))
     td_session_set_range (self->session, range);
   else
-    td__window_toast (self, "A range is two numbers of iterations, as in 10..40.");
+    td__window_toast (self, _ ("A range is two numbers of iterations, as in 10..40."));
 }
 
 /* The end that is not said stays where it was, or is that of the run. */

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "settings/td-tip.h"
 
 static void
@@ -20,7 +22,7 @@ td__window_new_rank_list (TdWindow *self)
   self->ranks = GTK_DROP_DOWN (gtk_drop_down_new (NULL, NULL));
   gtk_widget_set_name (GTK_WIDGET (self->ranks), "rank-list");
   gtk_widget_set_valign (GTK_WIDGET (self->ranks), GTK_ALIGN_CENTER);
-  td_tip_set (GTK_WIDGET (self->ranks), "Which rank of the run is on show");
+  td_tip_set (GTK_WIDGET (self->ranks), _ ("Which rank of the run is on show"));
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->ranks), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Rank on show", -1);
   g_signal_connect (self->ranks, "notify::selected", G_CALLBACK (rank_chosen), self);
@@ -48,7 +50,7 @@ fill (TdWindow *self, guint n)
   GtkStringList *texts = gtk_string_list_new (NULL);
   for (guint r = 0; r < n; r++)
     {
-      g_autofree char *text = g_strdup_printf ("Rank %u of %u", r, n);
+      g_autofree char *text = g_strdup_printf (_ ("Rank %u of %u"), r, n);
       gtk_string_list_append (texts, text);
     }
   gtk_drop_down_set_model (self->ranks, G_LIST_MODEL (texts));

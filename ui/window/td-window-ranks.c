@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "ranks/td-rank-files.h"
@@ -68,9 +69,9 @@ td__window_open_ranks (TdWindow *self, const char *folder)
   if (!tape)
     {
       g_autofree char *text = g_strdup_printf (
-          "%s holds no recording of a program that ran as several ranks.", folder);
-      td_window_show_message (self, "dialog-warning-symbolic", "No Ranks in This Folder", text,
-                              NULL);
+          _ ("%s holds no recording of a program that ran as several ranks."), folder);
+      td_window_show_message (self, "dialog-warning-symbolic", _ ("No Ranks in This Folder"),
+                              text, NULL);
       return FALSE;
     }
   if (!open_rank (self, tape, n_ranks))
@@ -106,7 +107,7 @@ show_rank (TdWindow *self, guint rank)
     }
   if (!tape)
     {
-      g_autofree char *text = g_strdup_printf ("Rank %u has no recording here", rank);
+      g_autofree char *text = g_strdup_printf (_ ("Rank %u has no recording here"), rank);
       td__window_toast (self, text);
     }
   td__window_update_rank_list (self);
@@ -119,7 +120,8 @@ td__run_rank (TdWindow *self, const char *parameter)
   guint64 rank = g_ascii_strtoull (parameter, &end, 10);
   guint n = td__window_get_n_ranks (self);
   if (!*parameter || *end || rank >= n)
-    td__window_toast (self, n < 2 ? "This recording has one rank" : "There is no such rank");
+    td__window_toast (self,
+                      n < 2 ? _ ("This recording has one rank") : _ ("There is no such rank"));
   else if (rank != td__window_get_rank (self))
     show_rank (self, (guint)rank);
 }
@@ -131,7 +133,7 @@ go_by (TdWindow *self, guint step)
   if (n > 1)
     show_rank (self, (td__window_get_rank (self) + step) % n);
   else
-    td__window_toast (self, "This recording has one rank");
+    td__window_toast (self, _ ("This recording has one rank"));
 }
 
 void

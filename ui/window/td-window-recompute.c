@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
+
 static void
 show_progress (TdWindow *self, double part)
 {
@@ -29,7 +31,7 @@ ended (TdJob *recompute, const char *text, TdWindow *self)
   else if (text && *text)
     td__window_show_info (self, any ? GTK_MESSAGE_WARNING : GTK_MESSAGE_ERROR, text);
   else
-    td__window_toast (self, text ? "Recomputed: all as it was" : "Cancelled");
+    td__window_toast (self, text ? _ ("Recomputed: all as it was") : _ ("Cancelled"));
   td__window_forget_recompute (self);
 }
 

@@ -1,6 +1,8 @@
 /* Asks where something is to be saved. SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
+
 typedef struct
 {
   TdWindow *window; /* held: the answer may come after it was closed */
@@ -27,7 +29,7 @@ td__window_ask_where (TdWindow *self, const char *title, const char *name, TdWin
 {
   g_autofree char *valid = g_utf8_make_valid (name, -1);
   GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
-      title, GTK_WINDOW (self), GTK_FILE_CHOOSER_ACTION_SAVE, "_Save", "_Cancel");
+      title, GTK_WINDOW (self), GTK_FILE_CHOOSER_ACTION_SAVE, _ ("_Save"), _ ("_Cancel"));
   Asked *asked = g_new (Asked, 1);
   *asked = (Asked){ g_object_ref (self), save };
   gtk_file_chooser_set_current_name (GTK_FILE_CHOOSER (dialog), valid);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 /* ---- what changes ---- */
@@ -123,7 +124,7 @@ head_changed (TdWindow *self)
   else if (find_loss (self))
     {
       g_autofree char *text
-          = g_strdup_printf ("This recording is not whole: %s", find_loss (self));
+          = g_strdup_printf (_ ("This recording is not whole: %s"), find_loss (self));
       g_autofree char *valid = g_utf8_make_valid (text, -1);
       td__window_show_info (self, GTK_MESSAGE_WARNING, valid);
     }
@@ -235,11 +236,12 @@ td__window_show_session (TdWindow *self)
   if (td_session_get_n_iterations (session) == 0 && self->started)
     ; /* the page says so already */
   else if (td_session_get_n_iterations (session) == 0 && (self->runner || self->control))
-    td_window_show_message (self, "media-record-symbolic", "Waiting for the First Operation",
-                            "The program has started and is still loading its data.", NULL);
+    td_window_show_message (self, "media-record-symbolic",
+                            _ ("Waiting for the First Operation"),
+                            _ ("The program has started and is still loading its data."), NULL);
   else if (td_session_get_n_iterations (session) == 0)
-    td_window_show_message (self, "dialog-information-symbolic", "Nothing Was Recorded",
-                            "The recording holds no iteration.", NULL);
+    td_window_show_message (self, "dialog-information-symbolic", _ ("Nothing Was Recorded"),
+                            _ ("The recording holds no iteration."), NULL);
   else
     gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->workspace));
   if (td_session_is_snapshot (session)) /* all that it has is there */

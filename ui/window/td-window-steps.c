@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #define PLAY_INTERVAL_MS 150
@@ -110,7 +111,7 @@ announce (TdWindow *self)
       g_autofree char *op
           = g_utf8_make_valid (td_iteration_get_op_name (iteration, (guint)moment.event), -1);
       g_autofree char *words = td_workspace_dup_scrubber_text (self->workspace);
-      g_autofree char *text = g_strdup_printf ("Step: %s, %s", op, words);
+      g_autofree char *text = g_strdup_printf (_ ("Step: %s, %s"), op, words);
       td_workspace_announce (self->workspace, text);
     }
   g_clear_pointer (&iteration, td_iteration_unref);
@@ -253,7 +254,7 @@ td__run_set_level (TdWindow *self, const char *parameter)
   static const char *const levels[] = { "graph", "stats", "values", NULL };
   if (!g_strv_contains (levels, parameter))
     {
-      td__window_toast (self, "A level is graph, stats or values.");
+      td__window_toast (self, _ ("A level is graph, stats or values."));
       return;
     }
   g_autofree char *command = g_strdup_printf ("level %s", parameter);
@@ -264,29 +265,29 @@ void
 td__run_verify_static (TdWindow *self, const char *parameter)
 {
   td__window_send (self, "static verify");
-  td__window_toast (self, "Static functions are verified at their next call.");
+  td__window_toast (self, _ ("Static functions are verified at their next call."));
 }
 
 void
 td__run_dynamically (TdWindow *self, const char *parameter)
 {
   td__window_send (self, "static off");
-  td__window_toast (self, "Static functions run their code from their next call on.");
+  td__window_toast (self, _ ("Static functions run their code from their next call on."));
 }
 
 void
 td__run_statically (TdWindow *self, const char *parameter)
 {
   td__window_send (self, "static as-is");
-  td__window_toast (self, "Static functions run as the program says.");
+  td__window_toast (self, _ ("Static functions run as the program says."));
 }
 
 static void
 step_static (TdWindow *self, gboolean schedules, int direction)
 {
   if (!td_workspace_step_static (self->workspace, schedules, direction))
-    td__window_toast (self, schedules ? "There is no other schedule of this function."
-                                      : "There is no other static function.");
+    td__window_toast (self, schedules ? _ ("There is no other schedule of this function.")
+                                      : _ ("There is no other static function."));
 }
 
 void
@@ -318,7 +319,8 @@ td__run_record (TdWindow *self, const char *parameter)
 {
   self->level_low = !self->level_low;
   td__run_set_level (self, self->level_low ? "graph" : "values");
-  td__window_toast (self, self->level_low ? "Recording structure only" : "Recording values");
+  td__window_toast (self,
+                    self->level_low ? _ ("Recording structure only") : _ ("Recording values"));
 }
 
 /* tapedeck:UUID?i=4812&e=118&r=0&sel=KEY */

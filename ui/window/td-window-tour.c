@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "pages/td-lesson.h"
@@ -295,7 +296,7 @@ open_recording (TdWindow *self, const char *name)
   if (!path)
     {
       g_autofree char *text
-          = g_strdup_printf ("%s.tdtape, which this lesson shows, is not installed", name);
+          = g_strdup_printf (_ ("%s.tdtape, which this lesson shows, is not installed"), name);
       td__window_toast (self, text);
       return FALSE;
     }
@@ -336,8 +337,8 @@ td__run_lesson (TdWindow *self, const char *name)
 {
   if (!self->tour && !td_window_is_empty (self)) /* it would take the user's recording away */
     {
-      td__window_toast (self,
-                        "Lessons are shown in a window of their own: New Window, in the menu");
+      td__window_toast (
+          self, _ ("Lessons are shown in a window of their own: New Window, in the menu"));
       return;
     }
   g_autoptr (GError) error = NULL;

@@ -2,6 +2,7 @@
  * of the slice on show, to the clipboard or into a file. SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "scene/td-scene.h"
@@ -16,8 +17,8 @@ shown_values (TdWindow *self)
       td_inspector_get_panel (td_workspace_get_inspector (self->workspace)));
   if (shown && shown->values && shown->n_total > 0)
     return shown;
-  td__window_toast (self, shown && shown->n_total == 0 ? "Nothing is in this slice"
-                                                       : "No values are recorded here");
+  td__window_toast (self, shown && shown->n_total == 0 ? _ ("Nothing is in this slice")
+                                                       : _ ("No values are recorded here"));
   return NULL;
 }
 
@@ -45,7 +46,7 @@ td__run_copy_values (TdWindow *self, const char *parameter)
     return;
   if (shown->n_total > MOST_COPIED)
     {
-      td__window_toast (self, "More than a million values: save them, or copy a slice");
+      td__window_toast (self, _ ("More than a million values: save them, or copy a slice"));
       return;
     }
   g_autofree char *text = td_tensor_print (shown, "csv");
@@ -130,7 +131,7 @@ values_written (GObject *source, GAsyncResult *result, gpointer data)
       td__window_show_info (self, GTK_MESSAGE_ERROR, error->message);
       return;
     }
-  g_autofree char *text = g_strdup_printf ("Saved %s", v->path);
+  g_autofree char *text = g_strdup_printf (_ ("Saved %s"), v->path);
   td__window_toast (self, text);
 }
 

@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "pages/td-picture-page.h"
 #include "schedule/td-curve.h"
 #include "tape/td-devices.h"
@@ -179,7 +181,7 @@ td__window_update_title (TdWindow *self)
         name = td_picture_page_get_name (TD_PICTURE_PAGE (page));
       gtk_window_set_title (GTK_WINDOW (self), name);
       adw_window_title_set_title (
-          self->title, page && page == self->record_page ? "Record a Program" : name);
+          self->title, page && page == self->record_page ? _ ("Record a Program") : name);
       adw_window_title_set_subtitle (self->title, "");
       return;
     }

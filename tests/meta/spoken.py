@@ -1,0 +1,95 @@
+"""What C files of the window show to people: the literals that calls of GTK, Adwaita and our own get, and
+which of them are marked for gettext.
+
+SPDX-License-Identifier: MIT
+"""
+import ast
+import re
+
+# Which arguments of a call people get to see, from 0; EVEN: each second one from 2 on.
+EVEN = range(2, 40, 2)
+SHOWN = {
+    "td__window_toast": [1], "td_window_show_message": [2, 3], "td__window_show_info": [2],
+    "td__window_show_opening": [1], "td_tip_set": [1], "td_panel_message": [1, 2],
+    "gtk_label_new": [0], "gtk_label_set_text": [1], "gtk_label_set_label": [1],
+    "gtk_button_new_with_label": [0], "gtk_button_new_with_mnemonic": [0], "gtk_button_set_label": [1],
+    "gtk_check_button_new_with_label": [0], "gtk_check_button_set_label": [1],
+    "gtk_toggle_button_new_with_label": [0], "gtk_menu_button_set_label": [1],
+    "gtk_widget_set_tooltip_text": [1], "gtk_tooltip_set_text": [1], "gtk_window_set_title": [1],
+    "gtk_stack_add_titled": [3], "gtk_column_view_column_new": [0], "g_menu_append": [1],
+    "gtk_entry_set_placeholder_text": [1], "gtk_search_entry_set_placeholder_text": [1],
+    "gtk_file_chooser_native_new": [0, 3, 4], "adw_message_dialog_new": [1, 2],
+    "adw_message_dialog_add_response": [2], "adw_message_dialog_add_responses": EVEN,
+    "adw_message_dialog_set_body": [1], "adw_message_dialog_set_heading": [1],
+    "adw_status_page_set_title": [1], "adw_status_page_set_description": [1],
+    "adw_preferences_row_set_title": [1], "adw_action_row_set_subtitle": [1],
+    "adw_window_title_set_title": [1], "adw_window_title_set_subtitle": [1],
+    "adw_button_content_set_label": [1], "adw_toast_new": [0],
+}
+# A format is shown if it reads like a sentence; one that a macro is a part of (G_GINT64_FORMAT) cannot be
+# translated as it stands.
+FORMAT = "g_strdup_printf"
+SENTENCE = re.compile(r"^[A-Z][a-z]+:? |[a-z]{3}[:,]? (?:.* )?[a-z]{3}[ .:,]")
+NOT_SHOWN = {"Step %u"}  # what files of lessons have
+MACRO = re.compile(r"\s*[A-Z]")
+CALL = re.compile(r"\b(%s) \(" % "|".join([*SHOWN, FORMAT]))
+WORDS = re.compile(r"[A-Za-z]{2}")
+
+
+def skip_literal(text, at):
+    """Past the literal, of a string or a character, that begins here."""
+    quote, at = text[at], at + 1
+    while text[at] != quote:
+        at += 2 if text[at] == "\\" else 1
+    return at + 1
+
+
+def blank_comments(text):
+    """The same text, of the same length, without what comments say."""
+    return re.sub(r'"(?:[^"\\\n]|\\.)*"|/\*.*?\*/|//[^\n]*',
+                  lambda m: m.group() if m.group()[0] == '"' else re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
+
+
+def literals(text, at):
+    """The literals of a call whose arguments begin here, each with the number of the argument and whether it is
+    in a call within it: (argument, first, end, within)."""
+    depth, argument, row = 0, 0, []
+    while depth >= 0:
+        c = text[at]
+        if c == '"':
+            end = skip_literal(text, at)
+            while re.match(r'\s*"', text[end:]):  # neighbours are one
+                end = skip_literal(text, text.index('"', end))
+            row.append((argument, at, end, depth > 0))
+            at = end
+            continue
+        if c == "'":
+            at = skip_literal(text, at)
+            continue
+        depth += (c in "([{") - (c in ")]}")
+        argument += c == "," and depth == 0
+        at += 1
+    return row
+
+
+def value(text):
+    return "".join(ast.literal_eval(part) for part in re.findall(r'"(?:[^"\\]|\\.)*"', text))
+
+
+def unmarked(text):
+    """Where literals are that people see and that no translator gets: (first, end)."""
+    text, found = blank_comments(text), []
+    for call in CALL.finditer(text):
+        shown, seen = SHOWN.get(call.group(1), [0]), SENTENCE if call.group(1) == FORMAT else WORDS
+        found += [(first, end) for argument, first, end, within in literals(text, call.end())
+                  if argument in shown and not within and seen.search(value(text[first:end]))
+                  and value(text[first:end]) not in NOT_SHOWN and not MACRO.match(text[end:])
+                  and not re.search(r"[A-Z]\s*$", text[:first])]
+    return found
+
+
+def marked(text):
+    """What translators get of the file."""
+    text = blank_comments(text)
+    return {value(text[first:end]) for call in re.finditer(r"\b(?:_|N_|ngettext) \(", text)
+            for argument, first, end, _ in literals(text, call.end()) if argument == 0}
