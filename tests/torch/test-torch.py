@@ -457,6 +457,8 @@ def scopes(folder):
                    "        with scope('forward'):\n            loss = forward(torch.ones(1, 2)).sum()\n"
                    "        try:\n            with scope('fails'):\n                torch.ones(2) @ torch.ones(3)\n"
                    "        except RuntimeError:\n            pass\n"
+                   "        a, b = scope('outer'), scope('late')\n        a.__enter__()\n        b.__enter__()\n"
+                   "        a.__exit__(None, None, None)\n        b.__exit__(None, None, None)\n"
                    "        loss.backward()\n        opt.step()\nall.__exit__(None, None, None)\n")
     result = run(python, "-m", "tapedeck", "-o", tape, path, cwd=folder)
     assert "not on the tape" not in result.stderr, result.stderr

@@ -165,11 +165,11 @@ open_file (const char *path)
   td_window_open (ui_test_window (), file);
 }
 
-/* Read in the main loop, this one took 600 ms of it, and 300 ms more for a page. */
+/* Read in the main loop, one of 1,200,016 events took 1155 ms of it, and Debug 205 ms. */
 static void
 pauses__of_a_large_recording_are_those_of_drawing (void **state)
 {
-  g_autofree char *tape = write_snapshot ("900000");
+  g_autofree char *tape = write_snapshot ("650000");
   ui_test_resize (1440, 900);
   run_for (300);
   begin ();
@@ -198,7 +198,7 @@ pauses__of_a_large_recording_are_those_of_drawing (void **state)
 static void
 pauses__of_reading_end_when_it_is_cancelled (void **state)
 {
-  g_autofree char *tape = write_snapshot ("700000");
+  g_autofree char *tape = write_snapshot ("650000");
   open_file (tape);
   ui_test_do ("cancel-import", NULL);
   assert_null (ui_test_window ()->loading);

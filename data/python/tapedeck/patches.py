@@ -104,7 +104,7 @@ class Patches:
 
         @functools.wraps(leave)
         def recorded_leave(scope, *args):
-            if patches.scoped and patches.scoped[-1] is scope:
+            while any(known is scope for known in patches.scoped):  # ends those in it, too
                 patches.scoped.pop()
                 recorder.close_scope()
             return leave(scope, *args)
