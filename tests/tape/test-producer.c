@@ -387,38 +387,31 @@ producer__says_scopes (void **state)
   TdTapeReader *r;
 
   open_tape (&f);
-  const int64_t name = f.name;
-  const int64_t two[] = { TD_PRODUCER_WORD_SCOPE, 3, name, TD_PRODUCER_WORD_SCOPE, 3, name };
+  const int64_t open[] = { TD_PRODUCER_WORD_SCOPE, 3, f.name };
   const int64_t close[] = { TD_PRODUCER_WORD_SCOPE, 3, 0 };
-  const int64_t unknown[] = { TD_PRODUCER_WORD_SCOPE, 3, 1000 };
-  const int64_t negative[] = { TD_PRODUCER_WORD_SCOPE, 3, -1 };
-  const int64_t bare[] = { TD_PRODUCER_WORD_SCOPE, 2 };
-  must (&f, td_producer_words (f.p, two, 6));
+  const int64_t wrong[][3] = { { TD_PRODUCER_WORD_SCOPE, 3, 1000 },
+                               { TD_PRODUCER_WORD_SCOPE, 3, -1 },
+                               { TD_PRODUCER_WORD_SCOPE, 2 } };
+  must (&f, td_producer_words (f.p, open, 3));
+  must (&f, td_producer_words (f.p, open, 3));
   add_array (&f, 50, TD_TAPE_CATEGORY_ACTIVATION);
   must (&f, apply (&f, TD_TAPE_PHASE_FORWARD, BATCH, 50, 0));
   must (&f, td_producer_words (f.p, close, 3));
   add_array (&f, 51, TD_TAPE_CATEGORY_ACTIVATION);
   must (&f, apply (&f, TD_TAPE_PHASE_FORWARD, BATCH, 51, 0));
-  assert_int_equal (td_producer_words (f.p, unknown, 3), TD_PRODUCER_WRONG);
-  assert_int_equal (td_producer_words (f.p, negative, 3), TD_PRODUCER_WRONG);
-  assert_int_equal (td_producer_words (f.p, bare, 2), TD_PRODUCER_WRONG);
+  for (unsigned i = 0; i < 3; i++)
+    assert_int_equal (td_producer_words (f.p, wrong[i], i < 2 ? 3 : 2), TD_PRODUCER_WRONG);
   must (&f, td_producer_end_iteration (f.p, 0));
   assert_int_equal (td_producer_words (f.p, close, 3), TD_PRODUCER_NOT_NOW);
   r = close_tape (&f);
   const TdTapeIteration *it = load (r, 0);
-  unsigned n = 0;
-  for (uint32_t i = 0; i < it->n_spans; i++)
-    if (it->spans[i].kind == TD_TAPE_SPAN_SCOPE)
-      {
-        assert_string_equal (td_tape_reader_string (r, it->spans[i].name), "W");
-        assert_int_equal (it->spans[i].begin, 1);
-        assert_int_equal (it->spans[i].end, n == 0 ? 3 : 2);
-        n++;
-      }
-  assert_int_equal (n, 2);
+  const TdTapeSpan *last = &it->spans[it->n_spans - 1], *around = last - 1;
+  assert_int_equal (it->n_spans, 2);
+  assert_string_equal (td_tape_reader_string (r, last->name), "W");
+  assert_true (last->kind == TD_TAPE_SPAN_SCOPE && around->kind == TD_TAPE_SPAN_SCOPE);
+  assert_true (last->begin == 1 && last->end == 2 && around->begin == 1 && around->end == 3);
   td_tape_iteration_free (it);
   td_tape_reader_free (r);
-  (void)state;
 }
 
 static void

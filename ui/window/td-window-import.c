@@ -69,6 +69,17 @@ progressed (TdJob *import, double part, const char *doing, TdWindow *self)
     fill_page (self, part, doing);
 }
 
+void
+td__window_forget_load (TdWindow *self)
+{
+  if (!self->loading)
+    return;
+  g_clear_handle_id (&self->importing, g_source_remove);
+  g_cancellable_cancel (self->loading);
+  g_clear_object (&self->loading);
+  td__window_hide_opening (self);
+}
+
 /* The job is over for this window: the page that it hid is there again. */
 void
 td__window_forget_import (TdWindow *self)
@@ -109,9 +120,9 @@ ended (TdJob *import, const char *text, TdWindow *self)
       td__window_toast (self, _ ("Cancelled"));
       return;
     }
+  self->import_shown = shown;
   self->imported (self, path, tape, why);
-  if (shown)
-    td__window_show_load (self);
+  self->import_shown = FALSE;
   offer_again (self, number);
 }
 

@@ -45,17 +45,6 @@ show (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-void
-td__window_forget_load (TdWindow *self)
-{
-  if (!self->loading)
-    return;
-  g_clear_handle_id (&self->importing, g_source_remove);
-  g_cancellable_cancel (self->loading);
-  g_clear_object (&self->loading);
-  td__window_hide_opening (self);
-}
-
 /* In a turn of its own: pages are filled in the one before. */
 static gboolean
 show_session (gpointer data)
@@ -115,14 +104,8 @@ td__window_load (TdWindow *self, const char *path, const char *tape, TdLoaded do
   g_autoptr (GTask) task = g_task_new (self, self->loading, loaded, NULL);
   g_task_set_task_data (task, g_strdup (tape), g_free);
   g_task_run_in_thread (task, read_tape);
-  self->importing = g_timeout_add (SHOW_MS, show, self);
-}
-
-void
-td__window_show_load (TdWindow *self)
-{
-  if (!self->loading || self->import_from)
-    return;
-  g_clear_handle_id (&self->importing, g_source_remove);
-  show (self);
+  if (self->import_shown) /* what came before took its time already */
+    show (self);
+  else
+    self->importing = g_timeout_add (SHOW_MS, show, self);
 }

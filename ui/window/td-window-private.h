@@ -93,7 +93,8 @@ struct _TdWindow
   TdImported imported;   /* told when it is */
   GtkWidget
       *import_from; /* the page that the progress of either hides; NULL: it is not shown yet */
-  guint importing;  /* the source that shows it, 0: none */
+  gboolean import_shown;    /* it was, until its file was given on */
+  guint importing;          /* the source that shows it, 0: none */
   TdControlClient *control; /* the connection to it, if any */
   guint connecting;         /* the source that tries to connect again, 0: none */
   guint clearing;           /* that which keeps all runs to their budget, 0: none */
@@ -296,8 +297,6 @@ void td__window_show_session (TdWindow *self);
 /** Open a tape as td__window_open_tape () does, a large one by a worker; `path` is what the
  * user opened. */
 void td__window_load (TdWindow *self, const char *path, const char *tape, TdLoaded done);
-/** Show at once that a tape is read: what came before took its time already. */
-void td__window_show_load (TdWindow *self);
 /** Forget a tape that is read: nobody is told. */
 void td__window_forget_load (TdWindow *self);
 
