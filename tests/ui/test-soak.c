@@ -23,6 +23,10 @@
 /* What GTK keeps of fonts, icons and styles grows in the first rounds. */
 #define WARM_ROUNDS 10
 #define GROWN_BYTES (24 << 20)
+/* Of one window after the other. */
+#define WARM_WINDOWS 5
+#define WINDOWS 20
+#define WINDOW_BYTES (16 << 10)
 
 typedef struct
 {
@@ -456,10 +460,30 @@ soak__nothing_is_critical_and_memory_is_flat (void **state)
   g_rand_free (soak.random);
 }
 
+static void
+leave_windows (int n)
+{
+  for (int i = 0; i < n; i++)
+    ui_test_new_window ();
+}
+
+/* 80 KB each were left: the sections of its menu, and the view of sources. */
+static void
+window__gives_back_its_memory_when_closed (void **state)
+{
+  leave_windows (WARM_WINDOWS);
+  gsize warm = held_bytes ();
+  leave_windows (WINDOWS);
+  gsize held = held_bytes ();
+  print_message ("%.1f KB a window\n", ((double)held - (double)warm) / 1e3 / WINDOWS);
+  assert_in_range (held, 0, warm + WINDOWS * WINDOW_BYTES);
+}
+
 int
 main (int argc, char **argv)
 {
-  const struct CMUnitTest tests[] = { ui_test (soak__nothing_is_critical_and_memory_is_flat) };
+  const struct CMUnitTest tests[] = { ui_test (window__gives_back_its_memory_when_closed),
+                                      ui_test (soak__nothing_is_critical_and_memory_is_flat) };
   const char *wanted = g_getenv ("TD_SOAK_SECONDS");
   g_set_prgname ("tapedeck"); /* GTK writes it beside recent files */
   seconds = wanted ? atoi (wanted) : argc > 1 ? atoi (argv[1]) : 0;

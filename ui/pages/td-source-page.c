@@ -372,14 +372,34 @@ td_source_page_get_file (TdSourcePage *self)
   return self->file ? self->file : "";
 }
 
+/* The columns of GtkSourceView 5.6 hold the view that they are in, and the lines that were
+ * drawn last do, too: neither would ever be gone. */
+static void
+drop_view (TdSourcePage *self)
+{
+  g_autoptr (GtkSourceView) view = g_object_ref (self->view);
+  GtkSourceGutter *gutter = gtk_source_view_get_gutter (view, GTK_TEXT_WINDOW_LEFT);
+  GtkWidget *next;
+  for (GtkWidget *column = gtk_widget_get_first_child (GTK_WIDGET (gutter)); column;
+       column = next)
+    {
+      next = gtk_widget_get_next_sibling (column);
+      gtk_source_gutter_remove (gutter, GTK_SOURCE_GUTTER_RENDERER (column));
+    }
+  gtk_widget_unparent (GTK_WIDGET (self->stack));
+  g_object_run_dispose (G_OBJECT (view));
+  self->stack = NULL;
+  self->view = NULL;
+  self->marks = NULL;
+}
+
 static void
 td_source_page_dispose (GObject *object)
 {
   TdSourcePage *self = TD_SOURCE_PAGE (object);
   td_source_page_set_session (self, NULL);
   if (self->stack)
-    gtk_widget_unparent (GTK_WIDGET (self->stack));
-  self->stack = NULL;
+    drop_view (self);
   g_clear_object (&self->buffer);
   G_OBJECT_CLASS (td_source_page_parent_class)->dispose (object);
 }
