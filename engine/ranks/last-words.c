@@ -7,7 +7,11 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
+
+/* mpirun kills a second after it has asked. */
+#define WORDS_AFTER_US 300000
 
 static const TdComm *volatile waiting;
 static volatile sig_atomic_t
@@ -85,30 +89,24 @@ on_alarm (int number)
   raise (SIGTERM);
 }
 
-/* It ends by itself, with its own status, which may be what the others end for: in a second, or
- * of the signal. */
+/* Another handler's turn, in so many microseconds. */
 static void
-end_soon (void)
+later (void (*handler) (int), suseconds_t us)
 {
-  struct sigaction then = { .sa_handler = on_alarm };
+  struct sigaction then = { .sa_handler = handler };
+  const struct itimerval in
+      = { .it_value = { .tv_sec = us / 1000000, .tv_usec = us % 1000000 } };
 
   sigaction (SIGALRM, &then, NULL);
-  alarm (1);
+  setitimer (ITIMER_REAL, &in, NULL);
 }
 
+/* Where it waited, and whose end is this one's. */
 static void
-on_term (int number)
+say_words (const TdComm *c)
 {
-  const TdComm *c = waiting;
   Line l = { .n = 0 };
 
-  if (left && c == NULL)
-    {
-      end_soon ();
-      return;
-    }
-  if (td__watch_where ()->pages != NULL)
-    atomic_store (&td__where_page (td__watch_where (), td__watch_where ()->rank)->told, 1);
   if (c != NULL)
     {
       put_rank (&l, c);
@@ -134,9 +132,46 @@ on_term (int number)
     }
   put (&l, l.n > 0 ? "\n" : "");
   if (l.n > 0 && write (STDERR_FILENO, l.text, l.n) < 0)
-    _exit (128 + number);
-  signal (number, SIG_DFL);
-  raise (number);
+    _exit (128 + SIGTERM);
+}
+
+/* It ends of the signal, not by itself. */
+static void
+end_of_it (void)
+{
+  if (td__watch_where ()->pages != NULL)
+    atomic_store (&td__where_page (td__watch_where (), td__watch_where ()->rank)->told, 1);
+  say_words (waiting);
+  signal (SIGTERM, SIG_DFL);
+  raise (SIGTERM);
+}
+
+/* A process that has left all communicators ends by itself, with its own status, which may be
+ * what the others end for: in a second, or of the signal. */
+static void
+on_late (int number)
+{
+  (void)number;
+  if (waiting == NULL)
+    later (on_alarm, 1000000 - WORDS_AFTER_US);
+  else
+    end_of_it ();
+}
+
+/* In td_finish the others may have heard of this rank's end, ended of it and been the first
+ * that mpirun heard of, before this one has heard of theirs: it is about to. */
+static void
+on_term (int number)
+{
+  const TdComm *c = waiting;
+
+  (void)number;
+  if (left && c == NULL)
+    later (on_alarm, 1000000);
+  else if (c != NULL && c->mine.kind == TD_MEET_FINISH)
+    later (on_late, WORDS_AFTER_US);
+  else
+    end_of_it ();
 }
 
 void

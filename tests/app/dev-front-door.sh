@@ -146,7 +146,7 @@ fake meson 'mkdir -p "$2" && : >"$2/build.ninja"'
 front_door test
 asan='--no-suite slow --no-suite nvcc' clang='--suite engine --no-suite slow'
 minimal='--suite engine --suite tape --no-suite slow'
-says "stage.py gcc,asan,clang,minimal gcc --ahead asan $asan --whole" \
+says "stage.py gcc,asan,clang,minimal gcc --ahead asan $asan --whole --no-suite many" \
   && says "asan,clang,minimal asan --ahead clang $clang $asan" \
   && says "minimal clang --ahead minimal $minimal $clang" && says "minimal minimal $minimal" \
   && says 'summary.py .build gcc asan clang minimal'
