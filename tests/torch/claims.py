@@ -47,6 +47,8 @@ def claim(text, check, *args, errors=(AssertionError,)):
           flush=True)
     if not _kept[-1]:
         print("#   " + str(problem)[:1500].replace("\n", "\n#   "), flush=True)
+        # meson keeps TAP lines out of what it prints of a failed test.
+        print("%s: %s" % (text, str(problem)[:1500]), file=sys.stderr, flush=True)
 
 
 def end():

@@ -483,28 +483,66 @@ soak__nothing_is_critical_and_memory_is_flat (void **state)
 }
 
 static void
-leave_windows (int n)
+leave_windows (int n, void (*use) (void))
 {
   for (int i = 0; i < n; i++)
-    ui_test_new_window ();
+    {
+      if (use)
+        use ();
+      ui_test_new_window ();
+    }
+}
+
+static void
+assert_gives_back (void (*use) (void))
+{
+  leave_windows (WARM_WINDOWS, use);
+  gsize warm = held_bytes ();
+  leave_windows (WINDOWS, use);
+  gsize held = held_bytes ();
+  print_message ("%.1f KB a window\n", ((double)held - (double)warm) / 1e3 / WINDOWS);
+  assert_in_range (held, 0, warm + WINDOWS * WINDOW_BYTES);
 }
 
 /* 80 KB each were left: the sections of its menu, and the view of sources. */
 static void
 window__gives_back_its_memory_when_closed (void **state)
 {
-  leave_windows (WARM_WINDOWS);
-  gsize warm = held_bytes ();
-  leave_windows (WINDOWS);
-  gsize held = held_bytes ();
-  print_message ("%.1f KB a window\n", ((double)held - (double)warm) / 1e3 / WINDOWS);
-  assert_in_range (held, 0, warm + WINDOWS * WINDOW_BYTES);
+  assert_gives_back (NULL);
+}
+
+static void
+close_help (void)
+{
+  ui_test_settle ();
+  gtk_window_close (GTK_WINDOW (
+      gtk_application_window_get_help_overlay (GTK_APPLICATION_WINDOW (ui_test_window ()))));
+  ui_test_settle ();
+}
+
+static void
+use_help (void)
+{
+  ui_test_do ("show-help-overlay", NULL);
+  close_help ();
+  ui_test_do ("page-keys", NULL);
+  close_help ();
+  ui_test_do ("page-keys", NULL);
+  close_help ();
+}
+
+/* 1 MB each was left, and more. */
+static void
+window__gives_back_the_memory_of_its_help (void **state)
+{
+  assert_gives_back (use_help);
 }
 
 int
 main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = { ui_test (window__gives_back_its_memory_when_closed),
+                                      ui_test (window__gives_back_the_memory_of_its_help),
                                       ui_test (soak__nothing_is_critical_and_memory_is_flat) };
   const char *wanted = g_getenv ("TD_SOAK_SECONDS");
   g_set_prgname ("tapedeck"); /* GTK writes it beside recent files */

@@ -230,16 +230,8 @@ append_pages (GString *xml)
   g_string_append (xml, "</object></child>");
 }
 
-/* The next time it lists all keys again. */
-static void
-visible_changed (GtkShortcutsWindow *window)
-{
-  if (!gtk_widget_get_visible (GTK_WIDGET (window)))
-    td_help_show_page (window, NULL);
-}
-
 GtkShortcutsWindow *
-td_help_new_window (void)
+td_help_new_window (const char *page)
 {
   g_autoptr (GString) xml
       = g_string_new ("<interface><object class='GtkShortcutsWindow' id='window'>"
@@ -250,12 +242,6 @@ td_help_new_window (void)
   g_autoptr (GtkBuilder) builder = gtk_builder_new_from_string (xml->str, (gssize)xml->len);
   GtkShortcutsWindow *window
       = g_object_ref (GTK_SHORTCUTS_WINDOW (gtk_builder_get_object (builder, "window")));
-  g_signal_connect (window, "notify::visible", G_CALLBACK (visible_changed), NULL);
-  return window;
-}
-
-void
-td_help_show_page (GtkShortcutsWindow *window, const char *page)
-{
   g_object_set (window, "section-name", page ? "page" : "shortcuts", "view-name", page, NULL);
+  return window;
 }

@@ -4,8 +4,8 @@
 
 #include <gtk/gtk.h>
 
-/** Build the window. Owner: caller. */
-GtkShortcutsWindow *td_help_new_window (void);
+/** Build the window, which tells of a page; NULL: of all keys. Owner: caller. */
+GtkShortcutsWindow *td_help_new_window (const char *page);
 
 /** Return the page that a widget is a part of; `fallback` where none is known, and that one's
  * help, if it has any; else the start page. Owner: static. */
@@ -13,6 +13,3 @@ const char *td_help_find_page (GtkWidget *widget, const char *fallback);
 
 /** Return the topic of the manual that a page of td_help_find_page is in. Owner: static. */
 const char *td_help_find_topic (const char *page);
-
-/** Have the window tell of a page; NULL: list all keys, as it does when it is new. */
-void td_help_show_page (GtkShortcutsWindow *window, const char *page);

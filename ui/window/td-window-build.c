@@ -6,7 +6,6 @@
 #include <glib/gi18n-lib.h>
 
 #include "pages/td-start-page.h"
-#include "settings/td-help.h"
 #include "settings/td-keys.h"
 #include "settings/td-settings.h"
 
@@ -316,8 +315,7 @@ build (TdWindow *self)
   adw_application_window_set_content (ADW_APPLICATION_WINDOW (self), GTK_WIDGET (self->toasts));
 
   td__window_add_actions (self);
-  g_autoptr (GtkShortcutsWindow) help = td_help_new_window ();
-  gtk_application_window_set_help_overlay (GTK_APPLICATION_WINDOW (self), help);
+  td__window_add_help (self);
   bind_settings (self);
   gtk_widget_set_size_request (GTK_WIDGET (self), MIN_WIDTH, MIN_HEIGHT);
   g_signal_connect (self, "close-request", G_CALLBACK (td__window_ask_to_close), NULL);

@@ -95,6 +95,7 @@ struct _TdWindow
       *import_from; /* the page that the progress of either hides; NULL: it is not shown yet */
   gboolean import_shown;    /* it was, until its file was given on */
   guint importing;          /* the source that shows it, 0: none */
+  guint renewing_help;      /* the source that does, 0: none */
   TdControlClient *control; /* the connection to it, if any */
   guint connecting;         /* the source that tries to connect again, 0: none */
   guint clearing;           /* that which keeps all runs to their budget, 0: none */
@@ -246,6 +247,9 @@ void td__run_slice (TdWindow *self, const char *parameter);
 void td__run_evaluate (TdWindow *self, const char *parameter);
 void td__run_copy_values (TdWindow *self, const char *parameter);
 void td__run_recompute (TdWindow *self, const char *parameter);
+/** The window of keys: made with the window, and gone before it. */
+void td__window_add_help (TdWindow *self);
+void td__window_drop_help (TdWindow *self);
 /** The keys of the page that has the keyboard. */
 void td__run_page_keys (TdWindow *self, const char *parameter);
 void td__run_cancel_recompute (TdWindow *self, const char *parameter);

@@ -235,16 +235,7 @@ static void
 td_window_dispose (GObject *object)
 {
   TdWindow *self = TD_WINDOW (object);
-  GtkShortcutsWindow *help
-      = gtk_application_window_get_help_overlay (GTK_APPLICATION_WINDOW (self));
-  if (help) /* GTK leaves it on its list; busy with a key it would outlive us, and look for us
-             */
-    {
-      g_object_ref (help);
-      gtk_window_destroy (GTK_WINDOW (help));
-      g_object_run_dispose (G_OBJECT (help));
-      g_object_unref (help);
-    }
+  td__window_drop_help (self);
   g_clear_handle_id (&self->poll, g_source_remove);
   g_clear_handle_id (&self->playing, g_source_remove);
   g_clear_handle_id (&self->connecting, g_source_remove);
