@@ -54,6 +54,10 @@ TdStatus td__copy_in (TdDevice *d, void *dst, const void *host, size_t bytes, Td
                       const TdNode *node, const TdSite *site);
 TdStatus td__copy_out (TdDevice *d, void *host, const void *src, size_t bytes, TdCopyWhy why,
                        const TdNode *node, const TdSite *site);
+/** Device memory where the host can read it: in place where it is the host's, else a copy,
+ * which *copy is to hold until it is freed.  NULL: the copy has failed. */
+const void *td__copy_look (TdDevice *d, const void *src, size_t bytes, void **copy,
+                           TdCopyWhy why, const TdNode *node, const TdSite *site);
 /** Copy from host memory to a buffer that was just made. */
 TdStatus td__copy_in_new (const TdBuffer *to, const void *host, TdCopyWhy why,
                           const TdNode *node, const TdSite *site);
