@@ -232,6 +232,17 @@ close_others (Soak *soak)
       }
 }
 
+/* One that has ended has left its number, which may be somebody else's by now. */
+static gboolean
+is_model (const char *pid, const char *file)
+{
+  g_autofree char *path = g_strdup_printf ("/proc/%d/cmdline", atoi (pid));
+  g_autofree char *words = NULL;
+  gsize n = 0;
+  return g_file_get_contents (path, &words, &n, NULL)
+         && memmem (words, n, file, strlen (file) + 1) != NULL;
+}
+
 static void
 kill_models (void)
 {
@@ -242,7 +253,8 @@ kill_models (void)
       {
         g_autofree char *path = g_build_filename (td_test_tmp (""), name, NULL);
         g_autofree char *text = NULL;
-        if (g_file_get_contents (path, &text, NULL, NULL) && atoi (text) > 1)
+        if (g_file_get_contents (path, &text, NULL, NULL) && atoi (text) > 1
+            && is_model (text, path))
           kill (atoi (text), SIGKILL);
         unlink (path);
       }
