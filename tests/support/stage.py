@@ -212,8 +212,10 @@ class Ahead:
 
 
 def meson_test(build, arguments):
-    # Time-outs end what hangs; a machine that is busy is no failure.
+    # Time-outs end what hangs; a machine that is busy is no failure.  Many tests wait for programs
+    # and displays: one more than there are processors keeps those busy.
     return lines_of(["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs",
+                     "--num-processes", str((os.cpu_count() or 2) + 1),
                      "--timeout-multiplier", "4"] + arguments)
 
 
