@@ -354,6 +354,66 @@ poison (void **state)
       }
 }
 
+/* A loss of all that the row gives, as case_backward's. */
+static TdVar *
+squares (TdVar *const *y, int n)
+{
+  TdVar *sum = NULL;
+
+  for (int k = 0; k < n; k++)
+    if (y[k] != NULL && td_size (y[k]) > 0 && td_dtype (y[k]) == TD_F64)
+      {
+        TdVar *part = td_sum (td_square (y[k]));
+
+        sum = sum == NULL ? part : td_add (sum, part);
+      }
+  return sum;
+}
+
+/* An input is written to after the forward, or after a backward that has a graph of its own:
+ * what needs it fails, and hands out nothing; what does not goes on. */
+static void
+lost_input (void **state)
+{
+  const OpCase *c = *state;
+
+  for (int trial = 0; trial < 2 * c->n_in; trial++)
+    TD_SCOPE ("case")
+      {
+        const int lost = trial / 2;
+        TdVar *x[6], *y[3] = { NULL }, *gx[6] = { NULL }, *loss;
+        TdStatus status = TD_OK;
+
+        for (int k = 0; k < c->n_in; k++)
+          {
+            x[k] = op_input (c, k, TD_F64, NULL);
+            if (td_dtype (x[k]) == TD_F64)
+              x[k] = td_variable (x[k], NULL);
+          }
+        td_set_seed (1);
+        c->call (x, y);
+        loss = squares (y, c->n_out);
+        if (loss != NULL && trial % 2 == 1)
+          status = td_grad_of (&loss, 1, x, c->n_in, NULL, TD_DOUBLE_BACKPROP, gx);
+        if (loss != NULL && status == TD_OK && td_dtype (x[lost]) == TD_F64)
+          {
+            double *numbers = calloc ((size_t)td_size (x[lost]) + 1, sizeof *numbers);
+
+            td_write (x[lost], numbers, (size_t)td_size (x[lost]) * sizeof *numbers);
+            free (numbers);
+            if (trial % 2 == 1)
+              loss = squares (gx, c->n_in);
+            status = loss != NULL ? td_backward (loss, 0) : TD_OK;
+          }
+        if (status != TD_OK)
+          for (int k = 0; k < c->n_in; k++)
+            assert_null (td_grad (x[k]));
+        if (status != TD_OK && td_error ()->status != TD_ERR_STATE)
+          fail_msg ("input %d: %s", lost, td_error ()->message);
+        td_error_clear ();
+      }
+}
+
 static void
 error_text (void **state)
 {
@@ -431,7 +491,10 @@ add_cases (const OpCase *rows, int n)
           add_test (added_gradient, c, c->op, c->variant, "adds_to_gradients_that_are_there");
         }
       if (!(c->flags & (OP_NO_GRAD | OP_NO_SECOND)))
-        add_test (second_gradient, c, c->op, c->variant, "has_the_second_gradient");
+        {
+          add_test (second_gradient, c, c->op, c->variant, "has_the_second_gradient");
+          add_test (lost_input, c, c->op, c->variant, "misses_an_input_that_was_written");
+        }
       add_test (null_device, c, c->op, c->variant, "keeps_its_shape_on_the_null_device");
       add_test (poison, c, c->op, c->variant, "passes_poison_on");
     }

@@ -190,13 +190,15 @@ grad_forward (TdOpCall *call)
 /* 0, 1 ... n - 1 on v's device; in floats where v is in halves, which count to 256 at least, in
  * whole numbers where it is of a dtype that does not count. */
 static TdVar *
-range_like (const TdVar *v, int64_t n)
+range_like (TdVar *v, int64_t n)
 {
   TdEngine *e = &td__engine;
   TdDevice *outer = e->device;
-  const TdDtype dtype = (TdDtype)v->node->dtype;
+  const TdDtype dtype = td_dtype (v);
   TdVar *r;
 
+  if (td_poisoned (v)) /* of an input that was lost */
+    return v;
   e->device = v->node->device;
   r = td_arange (td__is_number (dtype) ? td__moments_dtype (dtype) : TD_I32, 0, (double)n, 1);
   e->device = outer;
@@ -204,7 +206,7 @@ range_like (const TdVar *v, int64_t n)
 }
 
 static TdVar *
-causal_mask (const TdVar *like, int64_t n_q, int64_t n_k)
+causal_mask (TdVar *like, int64_t n_q, int64_t n_k)
 {
   TdVar *rows = td_add_scalar (range_like (like, n_q), (double)(n_k - n_q));
   TdVar *sees = td__apply2 (&td__greater_equal_class, NULL, NULL,

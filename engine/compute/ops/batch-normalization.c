@@ -138,7 +138,7 @@ grad_backward (TdBackward *b)
   TdVar *gamma = td__in_dtype (td_backward_input (b, 1), dtype);
   TdVar *gy = td__in_dtype (td_backward_input (b, 2), dtype);
   const TdShape shape = td_shape (x);
-  const double m = (double)(td_size (x) / shape.dim[1]);
+  const double m = (double)td_size (x) / (double)shape.dim[1]; /* of an x that was lost: NaN */
   TdVar *v = b->gy[0] != NULL ? td__in_dtype (b->gy[0], dtype) : td_zeros_like (x);
   TdVar *vg = b->gy[1] != NULL ? td__in_dtype (b->gy[1], dtype) : td_zeros_like (gamma);
   TdVar *vb = b->gy[2] != NULL ? td__in_dtype (b->gy[2], dtype) : td_zeros_like (gamma);
