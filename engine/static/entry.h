@@ -31,7 +31,9 @@ typedef struct TdEntry
   bool keeps_graph;  /**< it was traced with enable_backprop */
   bool own_backward; /**< of an operation of the program's own, which may read what it likes */
   bool double_backprop;
-  bool reads_host;    /**< the code reads numbers, and may branch on them */
+  bool reads_host; /**< the code reads numbers, and may branch on them */
+  bool
+      reads_state; /**< what it computes depends on what it changes outside, as it was before */
   uint32_t *op_out;   /**< by output: its place among the graph operation's, or TD_ABSENT */
   bool *reads;        /**< by external: some backward reads its array */
   uint8_t *reads_out; /**< by output: likewise, a TdReadBy */
@@ -87,8 +89,8 @@ struct TdStatic
   const char **proved; /**< side effects that were reported: each once */
   uint32_t n_proved;
   const char *aside; /**< why the last call asked for no schedule; NULL: it did */
-  uint32_t number; /**< 1, 2 ... in the order of td_static_new */
-  bool reported;   /**< the observer knows of it */
+  uint32_t number;   /**< 1, 2 ... in the order of td_static_new */
+  bool reported;     /**< the observer knows of it */
   TdEntry *entries;
   uint32_t n_entries;
   TdStaticInfo info;
@@ -221,5 +223,8 @@ typedef struct TdSavedState
 } TdSavedState;
 /** Copy the externals that steps write; returns how many. */
 uint32_t td__state_save (const TdSchedule *s, TdVar *const *externals, TdSavedState **saved);
+void td__state_put_back (const TdSavedState *saved, uint32_t n);
+/** Say whether what the steps compute depends on such an external as it was before. */
+bool td__state_is_read (const TdSchedule *s);
 /** Free the copies, and put them back first if asked. */
 void td__state_restore (TdSavedState *saved, uint32_t n, bool back);

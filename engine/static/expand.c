@@ -114,6 +114,26 @@ trace_it (const Expansion *x)
   td__trace_wait (entry->trace);
 }
 
+/* From what the call changed outside, as it was then, with the numbers of its changes: where
+ * the code's graph has lost an array, or has it, this one has. */
+static TdStatus
+interpret (Expansion *x)
+{
+  const TdSchedule *s = x->i->entry->schedule;
+  TdSavedState *now = NULL;
+  uint32_t n_now = 0;
+  TdStatus status;
+
+  if (x->i->n_before > 0)
+    {
+      n_now = td__state_save (s, x->externals, &now);
+      td__state_put_back (x->i->before, x->i->n_before);
+    }
+  status = td__interpret (s, x->externals, x->i->key, x->i->first_id, true, x->vars);
+  td__state_restore (now, n_now, true);
+  return status;
+}
+
 static TdStatus
 expand (Expansion *x)
 {
@@ -121,8 +141,11 @@ expand (Expansion *x)
   TdStatus status;
 
   for (uint32_t k = 0; k < s->n_externals; k++)
-    x->externals[k] = handle_of (x->call->in[k], x->i->externals[k], x->i->site);
-  status = td__interpret (s, x->externals, x->i->key, x->i->first_id, true, x->vars);
+    /* held: the last hold on one may be that of the code's graph, which goes when it is
+     * verified */
+    x->externals[k] = td__var_ref (handle_of (x->call->in[k], x->i->externals[k], x->i->site),
+                                   TD_HOLD_ENGINE);
+  status = interpret (x);
   if (status != TD_OK)
     return status;
   if (x->b == NULL)
@@ -151,6 +174,8 @@ expand_call (TdInstance *i, TdOp *call, TdBackward *b)
                   .vars = td__xcalloc ((size_t)s->n_nodes + 1, sizeof *x.vars) };
   TdStatus status = expand (&x);
 
+  for (uint32_t k = 0; k < s->n_externals; k++)
+    td__var_unref (x.externals[k], TD_HOLD_ENGINE);
   free (x.externals);
   free (x.vars);
   return status;

@@ -344,6 +344,9 @@ td__instance_drop (TdInstance *i)
 
   td__code_graph_free (i->code_graph);
   i->code_graph = NULL;
+  td__state_restore (i->before, i->n_before, false);
+  i->before = NULL;
+  i->n_before = 0;
   for (uint32_t k = 0; k < s->n_externals; k++)
     {
       td__buffer_unref (i->externals[k]);

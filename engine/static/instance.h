@@ -94,6 +94,9 @@ typedef struct TdInstance
   uint32_t *out_versions;
   const TdSite *site;
   struct TdCodeGraph *code_graph; /**< of a verified call, to verify backward */
+  struct TdSavedState *before; /**< what the call changed outside, as it was: its graph may be
+                                  made once more */
+  uint32_t n_before;
   /* while somebody looks (observe.c) */
   TdNode **nodes;    /**< by node: what events refer to; NULL: not made yet */
   bool *nodes_owned; /**< by node: it was made only for events */

@@ -7,6 +7,7 @@
 #include "host-memory.h"
 
 #include "compute/core/copies.h"
+#include "compute/ops/ops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,20 +52,46 @@ td__state_save (const TdSchedule *s, TdVar *const *externals, TdSavedState **to)
 }
 
 void
+td__state_put_back (const TdSavedState *saved, uint32_t n)
+{
+  for (uint32_t k = 0; k < n; k++)
+    {
+      TdBuffer *b = saved[k].buffer;
+
+      if (b->device->computes)
+        td__copy_in (b->device, b->data, saved[k].bytes, b->bytes, TD_COPY_CHECK, NULL,
+                     b->writer);
+      b->version = saved[k].version;
+    }
+}
+
+void
 td__state_restore (TdSavedState *saved, uint32_t n, bool back)
 {
-  while (n-- > 0)
-    {
-      TdBuffer *b = saved[n].buffer;
-
-      if (back && b->device->computes)
-        td__copy_in (b->device, b->data, saved[n].bytes, b->bytes, TD_COPY_CHECK, NULL,
-                     b->writer);
-      if (back)
-        b->version = saved[n].version;
-      free (saved[n].bytes);
-    }
+  if (back)
+    td__state_put_back (saved, n);
+  for (uint32_t k = 0; k < n; k++)
+    free (saved[k].bytes);
   free (saved);
+}
+
+/* Running statistics are changed by what they do not change: normalization over a batch. */
+static bool
+depends (const TdStep *step)
+{
+  return step->kind == TD_STEP_COPY
+         || (step->cls != NULL && step->n_out > 0
+             && step->cls != &td__batch_normalization_class);
+}
+
+bool
+td__state_is_read (const TdSchedule *s)
+{
+  for (uint32_t k = 0; k < s->forward.n; k++)
+    for (uint32_t i = 0; depends (&s->forward.steps[k]) && i < s->forward.steps[k].n_in; i++)
+      if (td__node_value (s, td__step_in (s, &s->forward.steps[k], i))->is_state)
+        return true;
+  return false;
 }
 
 /* The attributes of a step, with this run's key for random numbers. */

@@ -409,7 +409,7 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
   i->key = (TdRngKey){ e->rng_seed, e->rng_offset };
   i->first_id = e->next_id;
   td__static_notify_run (TD_RUN_BEGINS, TD_RUN_REPLAYED, entry->function, i->plan->number, 0);
-  if (entry->reads_host)
+  if (entry->reads_host || entry->reads_state)
     n_saved = save_state (s, in, &saved);
   status = bind_forward (i, in);
   td__observe_forward (&p, in);
@@ -420,7 +420,13 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
       run_effects (&p, check == NULL ? status : TD_ERR_STATE); /* the code has run them */
     }
   td__scope_unwind (start);
-  td__state_restore (saved, n_saved, status != TD_OK);
+  if (status == TD_OK && entry->reads_state)
+    {
+      i->before = saved;
+      i->n_before = n_saved;
+    }
+  else
+    td__state_restore (saved, n_saved, status != TD_OK);
   td__static_notify_run (TD_RUN_ENDS, TD_RUN_REPLAYED, entry->function, i->plan->number, 0);
   if (status != TD_OK)
     {
@@ -553,7 +559,8 @@ is_read (const TdSchedule *s, uint32_t value)
 }
 
 /* An input that a backward reads and that was written since: its number, or TD_ABSENT.  Every:
- * one that runs the forward again reads all but what leads nowhere. */
+ * one that runs the forward again reads all but what leads nowhere, and begins with what the
+ * forward changes itself as it was then. */
 static uint32_t
 written_input (const TdInstance *i, bool every)
 {
@@ -561,8 +568,9 @@ written_input (const TdInstance *i, bool every)
 
   for (uint32_t k = 0; k < s->n_externals; k++)
     if (i->externals[k]->version != i->versions[k]
-        && !td__node_value (s, s->externals[k].node)->is_state
-        && (i->entry->reads[k] || (every && is_read (s, s->nodes[s->externals[k].node].value))))
+        && (i->entry->reads[k]
+            || (every && !td__node_value (s, s->externals[k].node)->is_state
+                && is_read (s, s->nodes[s->externals[k].node].value))))
       return k;
   return TD_ABSENT;
 }

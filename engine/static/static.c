@@ -254,6 +254,7 @@ td__static_install (TdStatic *s, TdTrace *t)
   entry->last_use = s->info.n_calls;
   entry->verify_at = 2;
   entry->keeps_graph = has_graph (t->schedule);
+  entry->reads_state = entry->keeps_graph && td__state_is_read (t->schedule);
   entry->double_backprop = s->options.enable_double_backprop;
   entry_index (entry);
   for (uint32_t k = 0; k < t->schedule->forward.n; k++)

@@ -56,6 +56,29 @@ static const TdOpClass ramp_class = { .name = "ramp",
                                       .forward = ramp_forward,
                                       .backward = ramp_backward };
 
+/* What is remembered: half of it and half of x. */
+static TdStatus
+remember_forward (TdOpCall *call)
+{
+  float *memory = call->in[0].data, *y = call->out[0].data;
+  const float *x = call->in[1].data;
+
+  for (int64_t i = 0; i < call->in[0].size; i++)
+    y[i] = memory[i] = 0.5f * memory[i] + 0.5f * x[i];
+  return TD_OK;
+}
+
+static const TdOpClass remember_class = { .name = "remember",
+                                          .group = "test",
+                                          .formula = "memory = (memory + x) / 2",
+                                          .n_in_min = 2,
+                                          .n_in_max = 2,
+                                          .n_out = 1,
+                                          .flags = TD_OP_HOST | TD_OP_STATEFUL | TD_OP_NO_GRAD,
+                                          .writes = 1,
+                                          .infer = ramp_infer,
+                                          .forward = remember_forward };
+
 /* The same, but that its backward is given no slope. */
 static const double *hidden_slope;
 
@@ -223,6 +246,22 @@ flattened (TdVar *a)
   return td_reshape (td_tanh (td_reshape (a, TD_SHAPE (shape.dim[0] * shape.dim[1]))), shape);
 }
 
+/* Of a copy of the array before, of what comes of it, of the array afterwards; or of the array
+ * itself before, which backward has then lost. */
+static TdVar *
+remember (Run *r, TdVar *a, unsigned which)
+{
+  const int rows = 0;
+  TdVar *memory = r->memory;
+  TdVar *in[] = { memory, td_tanh (td_mean_axes (a, &rows, 1, true)) };
+  TdVar *y = which % 8 == 0 ? td_mul (a, memory) : td_mul (a, td_copy (memory)), *now;
+
+  td_apply (&remember_class, NULL, in, 2, &now, 1);
+  return which % 3 == 0   ? y
+         : which % 3 == 1 ? td_add (y, now)
+                          : td_add (y, td_mul (td_tanh (a), memory));
+}
+
 static TdVar *
 statement (Run *r, const Statement *s, TdVar *a, TdVar *b)
 {
@@ -298,6 +337,12 @@ statement (Run *r, const Statement *s, TdVar *a, TdVar *b)
       return self_scale (r, a, s->which);
     case OTHER_DTYPE:
       return other_dtype (r, a, s->which);
+    case REMEMBER:
+      return remember (r, a, (unsigned)s->which);
+    case EVALUATED:
+      TD_USING (train, 0)
+        a = td_link (r->bn, a);
+      return a;
     case N_KINDS:
     default:
       return a;
@@ -442,6 +487,8 @@ make_links (Run *r)
   r->layers[1] = td_linear_new (r->root, "frozen", COLUMNS, COLUMNS);
   r->twin = td_link_adopt (r->root, "twin", td_link_copy_as (r->layers[0], TD_COPY_SHARE));
   r->bn = td_batch_normalization_new (r->root, "bn", COLUMNS);
+  TD_SCOPE ("memory")
+    r->memory = td_link_add_persistent (r->root, "memory", fresh_array (1, COLUMNS, seed + 8));
   r->late = td_linear_new (r->root, "late", TD_INFER, COLUMNS);
   r->stateless = td_stateless_lstm_new (r->root, "stateless", COLUMNS, COLUMNS);
   r->stateful = td_lstm_new (r->root, "stateful", COLUMNS, COLUMNS);

@@ -90,6 +90,10 @@ program_generate_more (unsigned seed)
   for (int i = 0; i < p.n_events; i++) /* td_forget refuses it, where it is on the way */
     p.goes_on &= p.events[i].kind != DOUBLE_BACKWARD;
   p.loss_scaling |= p.goes_on && draw (2) == 0;
+  if (draw (4) == 0)
+    for (int i = 0; i < p.n; i++)
+      if (draw (3) == 0)
+        p.list[i].kind = draw (2) == 0 ? REMEMBER : EVALUATED;
   return p;
 }
 

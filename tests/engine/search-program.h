@@ -52,7 +52,9 @@ enum
   X (SELF_SCALE)   /* a watched number that the code changes itself */                         \
   X (HIDDEN_SCALE) /* a number in C that no guard sees */                                      \
   X (OTHER_DTYPE)  /* parameters of halves or doubles, which other statements use as well */   \
-  X (OWN_HIDDEN)   /* an operation of the program's, whose backward reads that number */
+  X (OWN_HIDDEN)   /* an operation of the program's, whose backward reads that number */       \
+  X (REMEMBER)     /* one that changes an array, which is used before and after */             \
+  X (EVALUATED)    /* batch normalization as it is when it is not trained */
 
 /** What happens in one iteration besides. */
 #define EVENTS(X)                                                                              \
@@ -149,7 +151,8 @@ typedef struct
 
 Program program_generate (unsigned seed);
 /** The same, where in a third of the programs many statements are OTHER_DTYPE, in some one is
- * OWN_HIDDEN, and some go on behind the function by td_forget, with a scaled loss in half. */
+ * OWN_HIDDEN, some of REMEMBER and EVALUATED, and some go on behind the function by td_forget,
+ * with a scaled loss in half. */
 Program program_generate_more (unsigned seed);
 void program_print (FILE *to, const Program *p);
 bool program_has (const Program *p, EventKind kind, int iteration);

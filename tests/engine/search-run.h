@@ -47,6 +47,7 @@ typedef struct
   /* of the engine that runs */
   TdLink *root, *layers[2], *twin, *late, *bn, *stateless, *stateful, *marked, *other_root,
       *other;
+  TdVar *memory;                        /* of root, REMEMBER changes it */
   TdVar *captured, *square[3], *row[3]; /* of each other dtype, square (COLUMNS, COLUMNS) */
   TdStatic *outer, *inner;
   TdOpt *opt, *other_opt;

@@ -5,6 +5,8 @@
 
 #include "compute/core/core.h"
 
+#include <tapedeck-op.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -115,12 +117,109 @@ writes__to_what_leads_nowhere_are_fine (void **state)
   run_both (written_beside, NULL);
 }
 
+/* --- what the function changes itself --- */
+
+static TdStatus
+remember_infer (TdOpCall *call)
+{
+  return td_op_out (call, 0, call->in[0].dtype, call->in[0].shape);
+}
+
+static TdStatus
+remember_forward (TdOpCall *call)
+{
+  float *memory = call->in[0].data, *y = call->out[0].data;
+  const float *x = call->in[1].data;
+
+  for (int64_t i = 0; i < call->in[0].size; i++)
+    y[i] = memory[i] = 0.5f * memory[i] + 0.5f * x[i];
+  return TD_OK;
+}
+
+static const TdOpClass remember_class = { .name = "remember",
+                                          .group = "test",
+                                          .n_in_min = 2,
+                                          .n_in_max = 2,
+                                          .n_out = 1,
+                                          .flags = TD_OP_HOST | TD_OP_STATEFUL | TD_OP_NO_GRAD,
+                                          .writes = 1,
+                                          .infer = remember_infer,
+                                          .forward = remember_forward };
+
+static TdVar *memory;
+
+/* Of the memory before, by a copy or itself, of what comes of it, and of the memory after. */
+static void
+remembering (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  const int what = *(const int *)self;
+  TdVar *before = what == 0 ? td_copy (memory) : memory, *now;
+  TdVar *y = what < 2 ? td_mul (in[0], before) : in[0];
+
+  (void)n_in;
+  (void)n_out;
+  td_apply (&remember_class, NULL, (TdVar *[]){ memory, td_tanh (in[0]) }, 2, &now, 1);
+  out[0] = td_mul (td_add (y, td_mul (td_tanh (in[0]), memory)), td_sigmoid (in[0]));
+  out[1] = td_mul (y, now);
+}
+
+/* Twice backward: the second makes the graph once more. */
+static void
+remembered (void *user)
+{
+  int what = *(const int *)user % 3;
+  const bool meddles = *(const int *)user > 2;
+  TdStatic *s = td_static_new (remembering, &what, .batch = false);
+  static const float numbers[4] = { 3, -2, 1, 0.5f };
+
+  TD_SCOPE ("memory")
+    memory = td_retain (some (TD_SHAPE (1, 4), 8));
+  for (unsigned i = 0; i < 12; i++)
+    TD_SCOPE ("iteration")
+      {
+        TdVar *x = td_variable (some (TD_SHAPE (1, 4), i), "x"), *y[2];
+
+        assert_int_equal (td_static_call (s, &x, 1, y, 2), TD_OK);
+        note (y[0]);
+        note (y[1]);
+        if (meddles && i > 3)
+          assert_int_equal (td_write (memory, numbers, sizeof numbers), TD_OK);
+        for (int times = 0; times < 2; times++)
+          {
+            const TdStatus status
+                = td_backward (td_sum (td_add (y[0], y[1])), i % 4 == 2 ? TD_RETAIN_GRADS : 0);
+
+            note_number (status);
+            if (status == TD_OK)
+              note (td_grad (x));
+            if (status == TD_OK && i % 4 == 2)
+              note (td_grad (y[0]));
+            td_error_clear ();
+          }
+        note (memory);
+      }
+  td_static_free (s);
+  td_release (memory);
+}
+
+static void
+writes__of_the_function_itself_are_those_of_its_code (void **state)
+{
+  (void)state;
+  for (int what = 0; what < 6; what++)
+    {
+      run_doing ("remembered", what);
+      run_both (remembered, &what);
+    }
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     engine_test (writes__to_what_backward_reads_are_errors),
     engine_test (writes__to_what_leads_nowhere_are_fine),
+    engine_test (writes__of_the_function_itself_are_those_of_its_code),
   };
 
   return cmocka_run_group_tests_name ("static writes", tests, NULL, NULL);
