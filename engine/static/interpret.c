@@ -7,7 +7,6 @@
 #include "host-memory.h"
 
 #include "compute/core/copies.h"
-#include "compute/ops/ops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,22 +74,23 @@ td__state_restore (TdSavedState *saved, uint32_t n, bool back)
   free (saved);
 }
 
-/* Running statistics are changed by what they do not change: normalization over a batch. */
-static bool
-depends (const TdStep *step)
-{
-  return step->kind == TD_STEP_COPY
-         || (step->cls != NULL && step->n_out > 0
-             && step->cls != &td__batch_normalization_class);
-}
-
 bool
 td__state_is_read (const TdSchedule *s)
 {
+  /* running statistics it changes, and computes with those of the batch */
+  const TdOpClass *normalization = td_op_class_find ("batch_normalization");
+
   for (uint32_t k = 0; k < s->forward.n; k++)
-    for (uint32_t i = 0; depends (&s->forward.steps[k]) && i < s->forward.steps[k].n_in; i++)
-      if (td__node_value (s, td__step_in (s, &s->forward.steps[k], i))->is_state)
-        return true;
+    {
+      const TdStep *step = &s->forward.steps[k];
+
+      if (step->kind != TD_STEP_COPY
+          && (step->cls == NULL || step->n_out == 0 || step->cls == normalization))
+        continue;
+      for (uint32_t i = 0; i < step->n_in; i++)
+        if (td__node_value (s, td__step_in (s, step, i))->is_state)
+          return true;
+    }
   return false;
 }
 
