@@ -159,9 +159,9 @@ td_rank_watch_end (TdRankWatch *w, const TdWhereNow *now, int status, int signal
     return;
   put_now (w, now);
   page = own_page (w);
-  if (atomic_load (&page->told) && atomic_load (&page->early))
+  if (signal != 0 && atomic_load (&page->told) && atomic_load (&page->early))
     {
-      /* It was ending by itself, of a call that failed, when the others' end reached it. */
+      /* it was ending by itself, of a call that failed, when the others' end reached it */
       status = 1;
       signal = 0;
     }

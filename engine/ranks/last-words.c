@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -16,6 +17,9 @@
 static const TdComm *volatile waiting;
 static volatile sig_atomic_t
     left; /* all communicators: the process is about to end by itself */
+
+/* This process's parent, that one's, and so on: mpirun is among them. */
+static pid_t above[16];
 
 typedef struct
 {
@@ -158,15 +162,29 @@ on_late (int number)
     end_of_it ();
 }
 
+static bool
+is_above (pid_t pid)
+{
+  for (int k = 0; k < TD_ARRAY_LENGTH (above) && above[k] > 1; k++)
+    if (above[k] == pid)
+      return true;
+  return false;
+}
+
 /* In td_finish the others may have heard of this rank's end, ended of it and been the first
  * that mpirun heard of, before this one has heard of theirs: it is about to. */
 static void
-on_term (int number)
+on_term (int number, siginfo_t *info, void *context)
 {
   const TdComm *c = waiting;
 
-  (void)number;
-  if (left && c == NULL)
+  (void)context;
+  if (!is_above (info->si_pid)) /* not mpirun, nor who supervises it for mpirun */
+    {
+      signal (number, SIG_DFL);
+      raise (number);
+    }
+  else if (left && c == NULL)
     later (on_alarm, 1000000);
   else if (c != NULL && c->mine.kind == TD_MEET_FINISH)
     later (on_late, WORDS_AFTER_US);
@@ -196,13 +214,38 @@ td__last_words_left (void)
   left = 1;
 }
 
+/* 0: nobody knows. */
+static pid_t
+parent_of (pid_t pid)
+{
+  char path[32], line[512];
+  FILE *stat;
+  size_t n;
+  int parent = 0;
+  char *after;
+
+  snprintf (path, sizeof path, "/proc/%d/stat", (int)pid);
+  stat = fopen (path, "r");
+  if (stat == NULL)
+    return 0;
+  n = fread (line, 1, sizeof line - 1, stat);
+  line[n] = '\0';
+  fclose (stat);
+  after = strrchr (line, ')'); /* a name may have anything in it */
+  return after != NULL && sscanf (after, ") %*c %d", &parent) == 1 ? (pid_t)parent : 0;
+}
+
 /* A program that handles the signal itself goes on doing so. */
 void
 td__last_words_start (void)
 {
-  struct sigaction now, ours = { .sa_handler = on_term };
+  struct sigaction now, ours = { .sa_sigaction = on_term, .sa_flags = SA_SIGINFO };
 
   left = 0;
+  memset (above, 0, sizeof above);
+  above[0] = getppid ();
+  for (int k = 1; k < TD_ARRAY_LENGTH (above) && above[k - 1] > 1; k++)
+    above[k] = parent_of (above[k - 1]);
   if (sigaction (SIGTERM, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
     sigaction (SIGTERM, &ours, NULL);
 }

@@ -38,6 +38,12 @@ killed (void)
 }
 
 static void
+ended (void)
+{
+  kill (getpid (), SIGTERM);
+}
+
+static void
 crash (void)
 {
   raise (SIGSEGV);
@@ -155,7 +161,8 @@ static const struct
   { "late", late },           { "asleep", asleep },   { "in-part", in_part },
   { "in-letter", in_letter }, { "barrier", barrier }, { "shape", other_shape },
   { "broadcast", broadcast }, { "finish", finish },   { "one-more", one_more },
-  { "left", left },           { "quit", quit },       { "gone", gone },
+  { "ended", ended },         { "left", left },       { "quit", quit },
+  { "gone", gone },
 };
 
 static void

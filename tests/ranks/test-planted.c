@@ -233,9 +233,11 @@ expect_place (const Run *r, const char *line)
 static void
 kills__name_the_rank_and_leave_whole_tapes_and_no_process (void **state)
 {
-  static const char *const faults[] = { "killed", "killed", "crash", "failed" };
-  static const char *const ends[] = { "signal 9", "signal 9", "signal 11", "status 7" };
-  static const int statuses[] = { 137, 137, 139, 7 };
+  static const char *const faults[] = { "killed", "ended", "crash", "failed" };
+  static const char *const ends[] = { "signal 9", "signal 15", "signal 11", "status 7" };
+  static const char *const names[]
+      = { " (Killed)", " (Terminated)", " (Segmentation fault)", "" };
+  static const int statuses[] = { 137, 143, 139, 7 };
   double longest = 0;
 
   (void)state;
@@ -254,9 +256,7 @@ kills__name_the_rank_and_leave_whole_tapes_and_no_process (void **state)
         fail_run (&r, "its status", "");
       snprintf (text, sizeof text, "tapedeck: %d ranks: rank %d %s %s%s", r.n, r.rank,
                 statuses[which] < 128 ? "has ended with" : "was ended by", ends[which],
-                which < 2    ? " (Killed)"
-                : which == 2 ? " (Segmentation fault)"
-                             : "");
+                names[which]);
       expect_place (&r, text);
       snprintf (text, sizeof text, "rank %d %s %s", r.rank,
                 statuses[which] < 128 ? "has ended with" : "was ended by", ends[which]);
