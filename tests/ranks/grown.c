@@ -68,12 +68,19 @@ write_to (TdLink *link)
   td_write (td_link_param (link, "b"), b, sizeof b); /* the write */
 }
 
-/* How a model is updated: by the optimizer of all ranks, or, "unsent", by hand without rank 0's
+/* By hand, "forgot": but in one iteration. */
+static bool
+is_by_hand (void)
+{
+  return is ("unsent") || is ("forgot");
+}
+
+/* How a model is updated: by the optimizer of all ranks, or by hand, "unsent": without rank 0's
  * weights; "plain": alone. */
 static TdOpt *
 share (TdOpt *opt)
 {
-  return is ("plain") || is ("unsent") ? opt : td_multi_node_optimizer_new (opt, comm);
+  return is ("plain") || is_by_hand () ? opt : td_multi_node_optimizer_new (opt, comm);
 }
 
 static void
@@ -81,7 +88,7 @@ step (TdLink *model, TdOpt *opt, int i, bool faulty)
 {
   if (faulty && does ("rate", i))
     td_opt_set_lr (opt, 0.5);
-  if (is ("unsent"))
+  if (is_by_hand () && !(is ("forgot") && i == at))
     td_comm_allreduce_grad (comm, model);
   if (!(faulty && does ("skip", i)))
     td_opt_update (opt);

@@ -47,6 +47,7 @@ ARRAYS = {("gan", "c"): "c1/b", ("transformer", "c"): "query/b", ("gan", "torch"
           ("transformer", "torch"): "inner/0/bias"}
 if ours:
     FAULTS["write"] = (("parameters",), True, True, True)
+    FAULTS["forgot"] = (("not averaged",), True, False, None)
 
 
 def environment():

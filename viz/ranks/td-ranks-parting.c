@@ -115,12 +115,25 @@ is_by_hand (const TdSumTable *table)
   return TRUE;
 }
 
+/* Between the last step that was compared and this one there was one without a mean. */
+static gboolean
+is_forgotten (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row)
+{
+  return self->not_averaged > p->last && self->not_averaged < row->number;
+}
+
 /* The iteration whose update it was, and the last that is known to be well: of parameters that
  * are told of before their update it is the one before. */
 static gint64
-find_update (const TdRanksParting *p, const TdRankRow *row, gboolean before, gint64 *after)
+find_update (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row,
+             gboolean before, gint64 *after)
 {
   *after = p->last;
+  if (is_forgotten (p, self, row))
+    {
+      *after = self->not_averaged - 1;
+      return self->not_averaged;
+    }
   if (!before)
     return row->number;
   *after = p->last - 1;
@@ -129,9 +142,11 @@ find_update (const TdRanksParting *p, const TdRankRow *row, gboolean before, gin
 
 /* Why parameters alone part: never made equal, or written by one rank. */
 static char *
-dup_parameter_cause (const TdRanksParting *p, const TdRanks *self, const char *odd,
-                     gboolean majority, gboolean by_hand)
+dup_parameter_cause (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row,
+                     const char *odd, gboolean majority, gboolean by_hand)
 {
+  if (is_forgotten (p, self, row))
+    return g_strdup ("; it was updated without a mean of the gradients");
   if (by_hand && p->n_steps > 0)
     return g_strdup_printf (
         "; %s%s changed it otherwise (by its own update, learning rate, hook or a write)",
@@ -194,7 +209,7 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
   g_autofree guint *classes = g_new (guint, self->n);
   const gboolean before
       = links[link].kind == TD_TAPE_SUM_PARAMETER && is_by_hand (table) && p->n_steps > 0;
-  gint64 after, number = find_update (p, row, before, &after);
+  gint64 after, number = find_update (p, self, row, before, &after);
   g_autofree char *when = td__ranks_dup_when (number, after), *odd = NULL, *more = NULL,
                   *why = NULL, *writing = NULL;
   TdRanksFinding *f;
@@ -211,12 +226,14 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
   f->after = after;
   f->array = g_strdup (key->path);
   f->advice
-      = g_strdup (td__ranks_advice (self, before ? TD_RANKS_SAME_UPDATES : links[link].advice));
+      = g_strdup (td__ranks_advice (self, is_forgotten (p, self, row) ? TD_RANKS_AVERAGE_ALL
+                                          : before                    ? TD_RANKS_SAME_UPDATES
+                                                                      : links[link].advice));
   odd = td__ranks_dup_names (self, vote.odd);
   if (links[link].kind == TD_TAPE_SUM_NUMBER)
     why = dup_numbers (self, table, d->first, &vote);
   else if (links[link].kind == TD_TAPE_SUM_PARAMETER)
-    why = dup_parameter_cause (p, self, odd, vote.has_majority, is_by_hand (table));
+    why = dup_parameter_cause (p, self, row, odd, vote.has_majority, is_by_hand (table));
   if (!before
       && (links[link].kind == TD_TAPE_SUM_PARAMETER || links[link].kind == TD_TAPE_SUM_STATE))
     writing = dup_writing (p, self, row, table, d->first, &vote, &f->site);

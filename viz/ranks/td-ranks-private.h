@@ -165,6 +165,8 @@ struct _TdRanks
   gboolean shares_persistents; /* after an update: ranks are given one set of them */
   gint64
       uneven; /* iteration: the first in which some ranks update and others do not; -1: none */
+  GPtrArray *averaged; /* names of means, of the first step that has any: borrowed; or NULL */
+  gint64 not_averaged; /* the first step after it that updates all the same without; -1: none */
   gint64 more_updates_in; /* the first in which all do, some more often */
   guint32 *more_updates;  /* and their operations then, by place; NULL: none */
   guint n_steps;          /* with updates of two ranks or more, which were compared */

@@ -11,21 +11,21 @@
 
 /* Sums are named from the optimizer's link on ("l1/W"), updates from the root ("net/l1/W"). */
 static gboolean
+is_name_of (const char *name, const char *path)
+{
+  gsize n = strlen (path), length = strlen (name);
+
+  return length <= n && strcmp (path + n - length, name) == 0
+         && (length == n || path[n - length - 1] == '/');
+}
+
+static gboolean
 has_mean (TdRanks *self, guint place, const TdRankIteration *it, const char *path)
 {
-  gsize n = strlen (path);
-
   for (guint i = 0; i < it->n_sums; i++)
-    {
-      const char *name = it->sums[i].kind == TD_TAPE_SUM_MEAN
-                             ? td__ranks_text (self, place, it->sums[i].path)
-                             : NULL;
-      gsize length = name ? strlen (name) : 0;
-
-      if (name && length <= n && strcmp (path + n - length, name) == 0
-          && (length == n || path[n - length - 1] == '/'))
-        return TRUE;
-    }
+    if (it->sums[i].kind == TD_TAPE_SUM_MEAN
+        && is_name_of (td__ranks_text (self, place, it->sums[i].path), path))
+      return TRUE;
   return FALSE;
 }
 
@@ -53,6 +53,64 @@ count_means (const TdRankIteration *it)
   return n;
 }
 
+/* Of the first rank: its meetings are those of all. */
+static void
+learn_averaged (TdRanks *self, const TdRankIteration *it)
+{
+  self->averaged = g_ptr_array_new ();
+  for (guint i = 0; i < it->n_sums; i++)
+    if (it->sums[i].kind == TD_TAPE_SUM_MEAN)
+      g_ptr_array_add (self->averaged, (gpointer)td__ranks_text (self, 0, it->sums[i].path));
+}
+
+/* A parameter that was averaged before and is updated in this step; NULL: none is. */
+static const char *
+find_averaged (TdRanks *self, guint place, const TdRankIteration *it)
+{
+  for (guint i = 0; i < it->n_trained; i++)
+    for (guint k = 0; k < self->averaged->len; k++)
+      {
+        const char *path = td__ranks_text (self, place, it->trained[i]);
+
+        if (is_name_of (g_ptr_array_index (self->averaged, k), path))
+          return path;
+      }
+  return NULL;
+}
+
+/* A call that was forgotten once, on all ranks: each goes on from a gradient of its own. */
+static void
+look_for_forgotten (TdRanks *self, const TdRankRow *row)
+{
+  g_autofree gboolean *set = g_new0 (gboolean, self->n);
+  g_autofree char *names = NULL;
+  const char *path = NULL;
+  TdRanksFinding *f;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRankIteration *it = row->of[i];
+
+      if (it && i == 0 && !self->averaged && count_means (it) > 0)
+        learn_averaged (self, it);
+      if (!it || !self->averaged || it->is_partial || count_means (it) > 0
+          || !(path = find_averaged (self, i, it)))
+        return;
+      set[i] = TRUE;
+    }
+  if (self->not_averaged >= 0)
+    return;
+  self->not_averaged = row->number;
+  names = td__ranks_dup_names_do (self, set, " updates", " update");
+  f = td__ranks_add (self, TD_RANKS_UNSHARED, TD_RANKS_ERROR, row->number, set);
+  f->array = g_strdup (path);
+  f->sentence = g_strdup_printf (
+      "%s `%s` in iteration %" G_GINT64_FORMAT
+      " by their own gradients: there is no mean of them, as in those before",
+      names, path, row->number);
+  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_AVERAGE_ALL));
+}
+
 void
 td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row)
 {
@@ -62,6 +120,7 @@ td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row)
   guint n_means;
   TdRanksFinding *f;
 
+  look_for_forgotten (self, row);
   if (td__ranks_has (self, TD_RANKS_UNSHARED))
     return;
   for (guint i = 0; i < self->n; i++)
