@@ -161,6 +161,48 @@ look_for_more_updates (TdRanks *self)
   f->advice = g_strdup ("All ranks must update as often");
 }
 
+/* "recording stopped, cannot write the tape: No space left on device". NULL: it goes to the end
+ * of the run. Owner: borrowed. */
+static const char *
+find_recording_end (const TdRankTape *tape)
+{
+  for (guint32 k = td_tape_reader_n_notices (tape->reader); k-- > 0;)
+    {
+      const TdTapeNotice *notice = td_tape_reader_notice (tape->reader, k);
+      const char *text = td_tape_reader_string (tape->reader, notice->text);
+
+      if (notice->kind == TD_TAPE_NOTICE_RECORDING
+          && g_str_has_prefix (text, "recording stopped"))
+        return text;
+    }
+  return NULL;
+}
+
+/* What is not on its tape is not compared: FALSE where there is such a rank. */
+static gboolean
+say_recording_ends (TdRanks *self)
+{
+  gboolean all = TRUE;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      const char *why = find_recording_end (&self->tapes[i]);
+      g_autofree gboolean *set = g_new0 (gboolean, self->n);
+      TdRanksFinding *f;
+
+      if (!why)
+        continue;
+      all = FALSE;
+      set[i] = TRUE;
+      f = td__ranks_add (self, TD_RANKS_UPDATES, TD_RANKS_NOTE, self->tapes[i].last_number,
+                         set);
+      f->sentence = g_strdup_printf ("rank %u is on its tape up to iteration %" G_GINT64_FORMAT
+                                     " (%s): what it did from then on is not compared",
+                                     self->tapes[i].open.rank, self->tapes[i].last_number, why);
+    }
+  return all;
+}
+
 static void
 look_at_counts (TdRanks *self)
 {
@@ -174,6 +216,8 @@ look_at_counts (TdRanks *self)
   for (guint i = 0; i < self->n; i++)
     if (!is_whole (&self->tapes[i].open))
       return;
+  if (!say_recording_ends (self))
+    return;
   for (guint i = 0; i < self->n; i++)
     {
       classes[i] = TD_RANKS_NO_CLASS;
