@@ -223,6 +223,7 @@ typedef struct TdSavedState
 } TdSavedState;
 /** Copy the externals that steps write; returns how many. */
 uint32_t td__state_save (const TdSchedule *s, TdVar *const *externals, TdSavedState **saved);
+/** Put the copies back, with the numbers of the changes, and keep them. */
 void td__state_put_back (const TdSavedState *saved, uint32_t n);
 /** Say whether what the steps compute depends on such an external as it was before. */
 bool td__state_is_read (const TdSchedule *s);

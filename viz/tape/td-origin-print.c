@@ -113,8 +113,9 @@ dup_note (const TdOrigin *o, TdSession *session, const TdIteration *it, const ch
   return NULL;
 }
 
+/* Of a parameter the place is where it was made: who wrote the number into it is on no tape. */
 static void
-append_sentence (GString *out, const TdOrigin *o)
+append_sentence (GString *out, const TdOrigin *o, gboolean is_parameter)
 {
   const char *bad = bad_name (o->bad);
 
@@ -124,7 +125,10 @@ append_sentence (GString *out, const TdOrigin *o)
       g_string_append_printf (out, "%s first made by %s", bad, o->name);
       break;
     case TD_ORIGIN_CAME:
-      g_string_append_printf (out, "%s came in with %s, which the program gave", bad, o->name);
+      g_string_append_printf (out, "%s came in with %s, %s", bad, o->name,
+                              is_parameter
+                                  ? "into which the program or a file wrote it; it is made"
+                                  : "which the program gave");
       break;
     case TD_ORIGIN_LOST:
       g_string_append_printf (out, "%s first seen in %s", bad, o->name);
@@ -148,6 +152,7 @@ td__origin_describe (TdOrigin *o, TdSession *session, const TdIteration *it,
 {
   const TdTapeIteration *t = td_iteration_get_tape (it);
   GString *out = g_string_new (NULL);
+  gboolean is_parameter = FALSE;
 
   if (o->at.event >= 0)
     {
@@ -158,11 +163,12 @@ td__origin_describe (TdOrigin *o, TdSession *session, const TdIteration *it,
     {
       gboolean is_var = o->at.var < t->n_vars;
 
+      is_parameter = is_var && (t->vars[o->at.var].flags & TD_TAPE_VAR_PARAMETER);
       o->name = is_var ? td__origin_dup_var_name (it, o->at.var) : g_strdup ("it");
       o->place = is_var ? td_iteration_dup_place (it, t->vars[o->at.var].site) : g_strdup ("");
     }
   o->note = dup_note (o, session, it, missing);
-  append_sentence (out, o);
+  append_sentence (out, o, is_parameter);
   if (o->cause)
     g_string_append_printf (out, ". It was made of an infinity: %s", o->cause->sentence);
   o->sentence = g_string_free (out, FALSE);
