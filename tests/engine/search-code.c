@@ -1,6 +1,7 @@
 /* The static function of a random program.
  *
  * SPDX-License-Identifier: MIT */
+#include "remember-op.h"
 #include "search-run.h"
 
 #include <tapedeck-op.h>
@@ -55,29 +56,6 @@ static const TdOpClass ramp_class = { .name = "ramp",
                                       .infer = ramp_infer,
                                       .forward = ramp_forward,
                                       .backward = ramp_backward };
-
-/* What is remembered: half of it and half of x. */
-static TdStatus
-remember_forward (TdOpCall *call)
-{
-  float *memory = call->in[0].data, *y = call->out[0].data;
-  const float *x = call->in[1].data;
-
-  for (int64_t i = 0; i < call->in[0].size; i++)
-    y[i] = memory[i] = 0.5f * memory[i] + 0.5f * x[i];
-  return TD_OK;
-}
-
-static const TdOpClass remember_class = { .name = "remember",
-                                          .group = "test",
-                                          .formula = "memory = (memory + x) / 2",
-                                          .n_in_min = 2,
-                                          .n_in_max = 2,
-                                          .n_out = 1,
-                                          .flags = TD_OP_HOST | TD_OP_STATEFUL | TD_OP_NO_GRAD,
-                                          .writes = 1,
-                                          .infer = ramp_infer,
-                                          .forward = remember_forward };
 
 /* The same, but that its backward is given no slope. */
 static const double *hidden_slope;

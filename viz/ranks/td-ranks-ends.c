@@ -25,20 +25,26 @@ static const struct
   { SIGHUP, "SIGHUP" },   { SIGPIPE, "SIGPIPE" },
 };
 
-/* It was ended where it stood: "stopped at train.c:22: before relu (breakpoint 1: ...)". NULL:
- * it did not stand. Owner: borrowed. */
-static const char *
-find_stop (const TdRankTape *tape)
+const char *
+td__rank_tape_find_notice (const TdRankTape *tape, guint kind, const char *prefix)
 {
   for (guint32 k = td_tape_reader_n_notices (tape->reader); k-- > 0;)
     {
       const TdTapeNotice *notice = td_tape_reader_notice (tape->reader, k);
       const char *text = td_tape_reader_string (tape->reader, notice->text);
 
-      if (notice->kind == TD_TAPE_NOTICE_TEXT && g_str_has_prefix (text, "stopped at "))
+      if (notice->kind == kind && g_str_has_prefix (text, prefix))
         return text;
     }
   return NULL;
+}
+
+/* It was ended where it stood: "stopped at train.c:22: before relu (breakpoint 1: ...)". NULL:
+ * it did not stand. Owner: borrowed. */
+static const char *
+find_stop (const TdRankTape *tape)
+{
+  return td__rank_tape_find_notice (tape, TD_TAPE_NOTICE_TEXT, "stopped at ");
 }
 
 static gboolean

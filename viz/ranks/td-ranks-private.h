@@ -317,6 +317,8 @@ gint td__ranks_find_other_input (const TdIteration *a, const TdIteration *b);
 
 /** Find parameters that are updated without a mean, beside others that have one. */
 void td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row);
+/** Find the newest notice of a kind that begins so; NULL: there is none. Owner: borrowed. */
+const char *td__rank_tape_find_notice (const TdRankTape *tape, guint kind, const char *prefix);
 
 /** What the whole run says: ends, hangs, devices, plain optimizers, stragglers. */
 void td__ranks_look_at_ends (TdRanks *self);

@@ -161,23 +161,6 @@ look_for_more_updates (TdRanks *self)
   f->advice = g_strdup ("All ranks must update as often");
 }
 
-/* "recording stopped, cannot write the tape: No space left on device". NULL: it goes to the end
- * of the run. Owner: borrowed. */
-static const char *
-find_recording_end (const TdRankTape *tape)
-{
-  for (guint32 k = td_tape_reader_n_notices (tape->reader); k-- > 0;)
-    {
-      const TdTapeNotice *notice = td_tape_reader_notice (tape->reader, k);
-      const char *text = td_tape_reader_string (tape->reader, notice->text);
-
-      if (notice->kind == TD_TAPE_NOTICE_RECORDING
-          && g_str_has_prefix (text, "recording stopped"))
-        return text;
-    }
-  return NULL;
-}
-
 /* What is not on its tape is not compared: FALSE where there is such a rank. */
 static gboolean
 say_recording_ends (TdRanks *self)
@@ -186,7 +169,9 @@ say_recording_ends (TdRanks *self)
 
   for (guint i = 0; i < self->n; i++)
     {
-      const char *why = find_recording_end (&self->tapes[i]);
+      /* "recording stopped, cannot write the tape: No space left on device" */
+      const char *why = td__rank_tape_find_notice (&self->tapes[i], TD_TAPE_NOTICE_RECORDING,
+                                                   "recording stopped");
       g_autofree gboolean *set = g_new0 (gboolean, self->n);
       TdRanksFinding *f;
 

@@ -87,6 +87,8 @@ look_for_forgotten (TdRanks *self, const TdRankRow *row)
   const char *path = NULL;
   TdRanksFinding *f;
 
+  if (self->not_averaged >= 0)
+    return;
   for (guint i = 0; i < self->n; i++)
     {
       const TdRankIteration *it = row->of[i];
@@ -98,8 +100,6 @@ look_for_forgotten (TdRanks *self, const TdRankRow *row)
         return;
       set[i] = TRUE;
     }
-  if (self->not_averaged >= 0)
-    return;
   self->not_averaged = row->number;
   names = td__ranks_dup_names_do (self, set, " updates", " update");
   f = td__ranks_add (self, TD_RANKS_UNSHARED, TD_RANKS_ERROR, row->number, set);
