@@ -156,7 +156,7 @@ TD_API const char *td_status_name (TdStatus status);
 /* --- scopes ------------------------------------------------------------------------------- */
 TD_API TdScope *td_scope_open_at (const char *name, const TdSite *site);
 TD_API TdScope *td_scope_open (const char *name); /**< Variables from here on are its own. */
-TD_API void td_scope_close (TdScope *scope);      /**< Frees them. */
+TD_API void td_scope_close (TdScope *scope);      /**< Frees them, once. */
 /** Hand a variable of the innermost scope to the scope outside it.  Returns v. */
 TD_API TdVar *td_scope_yield (TdVar *v);
 /** Make v yours until td_release.  Returns v. */

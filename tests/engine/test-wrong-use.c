@@ -566,6 +566,53 @@ messages__have_the_names_of_the_program (void **state)
   assert_contains (c.said, ": a = left (2) f32, b (3) f32");
 }
 
+/* --- scopes --- */
+
+enum
+{
+  CLOSED_TWICE,
+  WITH_ITS_OUTER_ONE,
+  INNERMOST_FIRST,
+  BLOCK_AFTER_FINISH,
+  N_WAYS_TO_CLOSE
+};
+
+static int
+run_scopes (int how)
+{
+  TdScope *outer, *inner;
+
+  td_init (NULL, NULL);
+  outer = td_scope_open ("outer");
+  inner = td_scope_open ("inner");
+  if (how == WITH_ITS_OUTER_ONE)
+    td_scope_close (outer);
+  td_scope_close (inner);
+  if (how != WITH_ITS_OUTER_ONE)
+    td_scope_close (how == CLOSED_TWICE ? inner : outer);
+  if (how == BLOCK_AFTER_FINISH)
+    TD_SCOPE ("block")
+      {
+        td_finish ();
+        td_init (NULL, NULL);
+      }
+  return td_finish ();
+}
+
+static void
+scopes__are_closed_once (void **state)
+{
+  (void)state;
+  for (int how = 0; how < N_WAYS_TO_CLOSE; how++)
+    {
+      const TdChild c = td_child_of (run_scopes, how);
+      const int wrong = how == CLOSED_TWICE || how == WITH_ITS_OUTER_ONE;
+
+      assert_int_equal (c.status, wrong);
+      assert_int_equal (td_count_of (c.said, "td_scope_close: not an open scope"), wrong);
+    }
+}
+
 int
 main (void)
 {
@@ -579,6 +626,7 @@ main (void)
     td_test (debug__names_the_backward_that_a_gradient_is_of),
     td_test (debug__refuses_an_update_by_what_is_not_finite),
     td_test (messages__have_the_names_of_the_program),
+    td_test (scopes__are_closed_once),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

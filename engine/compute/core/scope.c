@@ -112,19 +112,24 @@ iteration_close (void)
   td__quarantine_age ();
 }
 
-void
-td_scope_close (TdScope *scope)
+/* Whether scope is open.  Only compared: one that was closed is memory given back. */
+static bool
+is_open (const TdScope *scope)
+{
+  const TdScope *s = td__engine.scope;
+
+  while (s != NULL && s != scope)
+    s = s->outer;
+  return s != NULL && s != &td__engine.root_scope;
+}
+
+/* Close scope and what is open within it, innermost first. */
+static void
+close_to (TdScope *scope)
 {
   TdEngine *e = &td__engine;
   TdScope *s;
 
-  if (scope == NULL || td__stranger ("td_scope_close"))
-    return;
-  s = e->scope;
-  while (s != NULL && s != scope)
-    s = s->outer;
-  if (scope == &e->root_scope || s != scope)
-    return; /* not open: td_finish was first, or it never opened */
   do
     {
       s = e->scope;
@@ -148,12 +153,26 @@ td_scope_close (TdScope *scope)
 }
 
 void
+td_scope_close (TdScope *scope)
+{
+  if (scope == NULL || td__stranger ("td_scope_close") || !td__engine.started)
+    return; /* td_finish closed them all */
+  if (is_open (scope))
+    close_to (scope);
+  else
+    td__fail (TD_ERR_STATE, "td_scope_close", NULL,
+              "not an open scope: it was closed before, with its outer one perhaps");
+}
+
+void
 td__scope_cleanup (TdScope **scope)
 {
   if (scope == NULL)
     return;
-  if (*scope != NULL && td__engine.started)
-    td_scope_close (*scope);
+  /* A block that called td_finish itself ends later than its scope, and that is no mistake. */
+  if (*scope != NULL && td__engine.started && !td__stranger ("td_scope_close")
+      && is_open (*scope))
+    close_to (*scope);
   *scope = NULL;
 }
 
