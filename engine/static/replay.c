@@ -558,19 +558,28 @@ is_read (const TdSchedule *s, uint32_t value)
   return false;
 }
 
-/* An input that a backward reads and that was written since: its number, or TD_ABSENT.  Every:
- * one that runs the forward again reads all but what leads nowhere, and begins with what the
- * forward changes itself as it was then. */
-static uint32_t
-written_input (const TdInstance *i, bool every)
+/* Whether a backward reads an input.  Again: one that runs the forward again reads all but what
+ * leads nowhere; what the forward changes itself it begins with as it was then, and the graph
+ * that this makes knows by itself what it has lost. */
+static bool
+reads_input (const TdInstance *i, uint32_t k, bool again)
 {
   const TdSchedule *s = i->plan->s;
+  const uint32_t node = s->externals[k].node;
 
-  for (uint32_t k = 0; k < s->n_externals; k++)
-    if (i->externals[k]->version != i->versions[k]
-        && (i->entry->reads[k]
-            || (every && !td__node_value (s, s->externals[k].node)->is_state
-                && is_read (s, s->nodes[s->externals[k].node].value))))
+  if (!again)
+    return i->entry->reads[k];
+  if (td__node_value (s, node)->is_state)
+    return i->n_before == 0 && i->entry->reads[k];
+  return i->entry->reads[k] || is_read (s, s->nodes[node].value);
+}
+
+/* An input that a backward reads and that was written since: its number, or TD_ABSENT. */
+static uint32_t
+written_input (const TdInstance *i, bool again)
+{
+  for (uint32_t k = 0; k < i->plan->s->n_externals; k++)
+    if (i->externals[k]->version != i->versions[k] && reads_input (i, k, again))
       return k;
   return TD_ABSENT;
 }

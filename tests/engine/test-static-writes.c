@@ -195,6 +195,70 @@ writes__of_the_function_itself_are_those_of_its_code (void **state)
     }
 }
 
+/* Only the second argument's gradient reads the memory. */
+static void
+beside_memory (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  TdVar *now;
+
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  td_apply (&remember_class, NULL, (TdVar *[]){ memory, td_tanh (in[1]) }, 2, &now, 1);
+  out[0] = td_exp (in[0]);
+  out[1] = td_add (td_mul (in[1], memory), now);
+}
+
+/* A gradient of one argument, through a graph that is made once more, after some iterations
+ * whose backward reads all. */
+static void
+asked_for (void *user)
+{
+  const int which = *(const int *)user;
+  TdStatic *s
+      = td_static_new (beside_memory, NULL, .batch = false, .enable_double_backprop = true);
+  static const float numbers[4] = { 3, -2, 1, 0.5f };
+
+  TD_SCOPE ("memory")
+    memory = td_retain (some (TD_SHAPE (1, 4), 8));
+  for (unsigned i = 0; i < 6; i++)
+    TD_SCOPE ("iteration")
+      {
+        TdVar *x[2] = { td_variable (some (TD_SHAPE (1, 4), i), "x"),
+                        td_variable (some (TD_SHAPE (1, 4), i + 20), "y") };
+        TdVar *y[2], *loss, *g = NULL;
+        TdStatus status;
+
+        assert_int_equal (td_static_call (s, x, 2, y, 2), TD_OK);
+        loss = td_add (td_sum (y[0]), td_sum (y[1]));
+        if (i < 3)
+          {
+            assert_int_equal (td_backward (loss, 0), TD_OK);
+            continue;
+          }
+        assert_int_equal (td_write (memory, numbers, sizeof numbers), TD_OK);
+        status = td_grad_of (&loss, 1, &x[which], 1, NULL, TD_DOUBLE_BACKPROP, &g);
+        assert_int_equal (status, which == 0 ? TD_OK : TD_ERR_STATE);
+        if (status == TD_OK)
+          note (g);
+        td_error_clear ();
+      }
+  assert_replayed (s);
+  td_static_free (s);
+  td_release (memory);
+}
+
+static void
+writes__to_what_an_asked_for_gradient_does_not_read_are_fine (void **state)
+{
+  (void)state;
+  for (int which = 0; which < 2; which++)
+    {
+      run_doing ("asked for", which);
+      run_both (asked_for, &which);
+    }
+}
+
 int
 main (void)
 {
@@ -202,6 +266,7 @@ main (void)
     engine_test (writes__to_what_backward_reads_are_errors),
     engine_test (writes__to_what_leads_nowhere_are_fine),
     engine_test (writes__of_the_function_itself_are_those_of_its_code),
+    engine_test (writes__to_what_an_asked_for_gradient_does_not_read_are_fine),
   };
 
   return cmocka_run_group_tests_name ("static writes", tests, NULL, NULL);
