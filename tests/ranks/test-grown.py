@@ -31,7 +31,7 @@ ours = maker == "c"
 # None, or the first), whether its ranks are those that were planted (else all of them), and which array.
 FAULTS = {
     "write": (("parameters",), True, True, True),
-    "nan": (("not finite",), True, ours, None),
+    "nan": (("not finite",), True, True, None),
     "rate": (("mismatch",) if ours else ("optimizer numbers",), True, True, False),
     "frozen": (("mismatch",) if ours else ("gradient missing", "optimizer state", "parameters"), True, True, not ours),
     # A tape of PyTorch counts steps: the rank that left one out makes the next with the mean of two backward passes, which

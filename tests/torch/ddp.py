@@ -1,5 +1,5 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
-ddp.py STORE [write|rate|alone|adam|nan|copies].
+ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average].
 
 The last line of each rank is the sum of its weights, to the last bit.
 
@@ -20,18 +20,25 @@ torch.set_num_threads(1)
 torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=RANK, world_size=SIZE)
 torch.manual_seed(3)
 net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-model = net if mistake == "alone" else torch.nn.parallel.DistributedDataParallel(net)
+model = net if mistake == "alone" else torch.nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=mistake == "view")
 if mistake == "adam":
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 else:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2 if odd and mistake == "rate" else 0.1, momentum=0.9)
-numbers = torch.Generator().manual_seed(10 + (0 if mistake == "copies" else RANK))
+numbers = torch.Generator().manual_seed(10 + (0 if mistake in ("copies", "view") else RANK))
+average = [p.detach().clone() for p in net.parameters()]
 for i in range(ITERATIONS):
     if odd and mistake == "write" and i == ODD:
         with torch.no_grad():
             net[0].bias.add_(0.5)
+    if mistake == "average":  # of the weights, the same on all ranks
+        for kept, now in zip(average, net.parameters()):
+            kept.mul_(0.9).add_(now.detach(), alpha=0.1)
     optimizer.zero_grad()
-    x = torch.randn(6, 4, generator=numbers)
+    n = 3 if odd and mistake == "short" or odd and mistake == "last" and i == ITERATIONS - 1 else 6
+    if mistake == "lengths":  # of sequences, which come first
+        n = (3, 5, 8, 4, 7)[(i + 2 * RANK) % ITERATIONS]
+    x = torch.randn(n, 4, generator=numbers)
     if odd and mistake == "nan" and i == ODD:
         x[1, 2] = float("nan")
     model(x).square().mean().backward()

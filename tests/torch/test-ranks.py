@@ -54,8 +54,8 @@ def findings(tapes, status):
     return said, [f for f in said["findings"] if f["level"] != "note"]
 
 
-def clean(folder, mistake):
-    tapes, _ = record(folder, mistake)
+def clean(folder, mistake, level="graph"):
+    tapes, _ = record(folder, mistake, level)
     said, found = findings(tapes, 0)
     assert not found, found
     assert [rank["updates"] for rank in said["ranks"]] == [5] * RANKS, said["ranks"]
@@ -95,6 +95,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         claim("ranks that do the same have nothing found, and whole tapes", clean, folder, "")
         claim("nor with Adam, whose states are compared too", clean, folder, "adam")
+        claim("nor with an average of the weights that is kept beside them", clean, folder, "average", "stats")
+        claim("nor with sequences of another length in each step", clean, folder, "lengths")
         claim("recorded or not they have the same weights, bit for bit", same, tempfile.mkdtemp(dir=folder))
         claim("a weight that one rank writes is named, with rank and iteration", named, folder, "write",
               "parameters", 2, [RANKS - 1], "/0/bias", "torch.manual_seed")
@@ -102,9 +104,12 @@ def main():
         claim("and so are ranks of which each trains alone", named, folder, "alone", "optimizer state", 0, list(range(RANKS)),
               "momentum_buffer", "Wrap the model in DistributedDataParallel")
         claim("ranks that read the same examples are, with PyTorch's way to deal them out", named, folder, "copies", "same data",
-              None, list(range(RANKS)), "", "DistributedSampler, whose set_epoch", "stats")
-        claim("a NaN that one rank brings into the means is, whoever it was", named, folder, "nan", "not finite", 2,
-              list(range(RANKS)), "0/weight")
+              0, list(range(RANKS)), "", "DistributedSampler, whose set_epoch")
+        claim("and where gradients lie in the buckets", named, folder, "view", "same data", 0, list(range(RANKS)), "", "DistributedSampler")
+        claim("unequal batches are, in all steps", named, folder, "short", "unequal batches", 0, [0, RANKS - 1], "", "drop_last=True")
+        claim("and in the last one", named, folder, "last", "unequal batches", 4, [0, RANKS - 1], "", "drop_last=True")
+        claim("a NaN that one rank brings into the means is, with the rank", named, folder, "nan", "not finite", 2,
+              [RANKS - 1], "0/weight")
         claim("one process alone has no sums", without, folder)
     claims.end()
 

@@ -377,6 +377,14 @@ explain_ratio (double ratio, guint n)
   return "";
 }
 
+/* A tape of a framework has the gradient of a step, which the program may have clipped since.
+ */
+static gboolean
+has_changed_since (const TdRanks *self, guint place)
+{
+  return *td_tape_reader_info (self->tapes[place].reader, "producer") != '\0';
+}
+
 static void
 check_mean (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, const TdSumTable *table,
             guint key, guint place, const TdTapeRankSum *mean)
@@ -390,6 +398,7 @@ check_mean (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, const TdSu
   Terms t;
 
   if (gradient < 0 || mean->n_averaged == 0 || !isfinite (mean->sample)
+      || has_changed_since (self, place)
       || !add_terms (self, table, (guint)gradient, mean->at, &t)
       || (mean->n_averaged != t.n && mean->n_averaged != t.n_there))
     return;

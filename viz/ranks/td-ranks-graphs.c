@@ -1,6 +1,6 @@
 /*
- * Iterations of one step whose operations, numbers of examples or inputs say that ranks do not
- * compute the same model, or do not compute with different examples.
+ * Iterations of one step whose operations or inputs say that ranks do not compute the same
+ * model, or do not compute with different examples.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +10,6 @@
 #include "td-ranks-private.h"
 #include "td-tape-writer.h"
 
-#define MOST_LOOKS 64 /* iterations that are loaded whole to compare their inputs */
 #define INPUT_STEPS 3 /* whose inputs are compared */
 
 typedef struct
@@ -20,7 +19,7 @@ typedef struct
 
 struct TdRanksGraphs
 {
-  guint n_steps, n_differ, n_looks, n_inputs;
+  guint n_steps, n_differ, n_inputs;
   gint64 last, after;
   gint64 iteration;      /* of the first difference; -1: none */
   gint64 *numbers;       /* of it, by place; -1 */
@@ -29,7 +28,8 @@ struct TdRanksGraphs
   guint n_kinds;         /* graphs of the first */
   guint64 *inputs; /* by place, INPUT_STEPS of each: what the inputs' numbers are like; 0: not
                       recorded */
-  gboolean batches, changes, first_differs;
+  gboolean changes, first_differs;
+  TdRanksBatches *batches;
   TdRanksAttrs *attrs;
 };
 
@@ -44,6 +44,7 @@ td__ranks_graphs_new (const TdRanks *self)
   g->seen = g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free);
   g->inputs = g_new0 (guint64, self->n * INPUT_STEPS);
   g->attrs = td__ranks_attrs_new (self);
+  g->batches = td__ranks_batches_new ();
   return g;
 }
 
@@ -131,89 +132,6 @@ compare_graphs (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, gint firs
 
 /* ---- inputs ---- */
 
-/* What came from outside, is no part of the model, and gradients come from, in order: of an
- * evaluation ranks may have different parts. Owner: the caller. */
-static GArray *
-list_inputs (const TdIteration *iteration)
-{
-  const TdTapeIteration *it = td_iteration_get_tape (iteration);
-  g_autofree gboolean *trained = td__ranks_mark_trained (iteration);
-  GArray *vars = g_array_new (FALSE, FALSE, sizeof (guint));
-
-  for (guint i = 0; i < it->n_vars; i++)
-    if (it->vars[i].producer < 0 && it->vars[i].category == TD_TAPE_CATEGORY_INPUT
-        && !(it->vars[i].flags & TD_TAPE_VAR_PARAMETER) && trained[i])
-      g_array_append_val (vars, i);
-  return vars;
-}
-
-static gint64
-examples_of (const TdTapeIteration *it, const GArray *inputs, guint i)
-{
-  const TdTapeVar *v = &it->vars[g_array_index (inputs, guint, i)];
-
-  return v->ndim > 0 ? it->dims[v->first_dim] : 0;
-}
-
-static void
-compare_batches (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, guint a, guint b)
-{
-  g_autoptr (TdIteration) x = td__ranks_load (self, a, row->of[a]->number),
-                          y = td__ranks_load (self, b, row->of[b]->number);
-  g_autoptr (GArray) of_x = NULL, of_y = NULL;
-  g_autofree gboolean *both = g_new0 (gboolean, self->n);
-  g_autofree char *when = td__ranks_dup_when (row->number, g->last);
-  TdRanksFinding *f;
-
-  g->n_looks++;
-  if (!x || !y)
-    return;
-  of_x = list_inputs (x);
-  of_y = list_inputs (y);
-  for (guint i = 0; of_x->len == of_y->len && i < of_x->len; i++)
-    {
-      gint64 n = examples_of (td_iteration_get_tape (x), of_x, i),
-             m = examples_of (td_iteration_get_tape (y), of_y, i);
-      const char *name;
-
-      if (n == m)
-        continue;
-      g->batches = both[a] = both[b] = TRUE;
-      name = td_iteration_get_var_name (x, g_array_index (of_x, guint, i));
-      f = td__ranks_add (self, TD_RANKS_BATCHES, TD_RANKS_WARNING, row->number, both);
-      f->after = g->last;
-      f->array = *name ? g_strdup (name) : NULL;
-      f->sentence = g_strdup_printf (
-          "ranks %u and %u have unequal batches %s: %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT
-          " examples%s%s%s; the mean of their gradients is a mean of means, in which the "
-          "examples of the smaller one count more",
-          self->tapes[a].open.rank, self->tapes[b].open.rank, when, n, m,
-          f->array ? " in `" : "", f->array ? f->array : "", f->array ? "`" : "");
-      f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_EQUAL_BATCHES));
-      return;
-    }
-}
-
-/* The first operation that brings a parameter together with something else. Where examples come
- * from operations, as in PyTorch, no variable is an input, but this has them. -1: none. */
-static gint
-find_first_layer (const TdTapeIteration *it)
-{
-  for (guint e = 0; e < it->n_events; e++)
-    {
-      const TdTapeEvent *event = &it->events[e];
-      guint n_parameters = 0;
-
-      for (guint k = 0; k < event->n_in; k++)
-        n_parameters
-            += it->vars[it->ins[event->first_in + k]].category == TD_TAPE_CATEGORY_PARAMETER;
-      if (event->phase == TD_TAPE_PHASE_FORWARD && n_parameters > 0
-          && n_parameters < event->n_in)
-        return (gint)e;
-    }
-  return -1;
-}
-
 /* Is it what ranks have in common only where they read the same examples? */
 static gboolean
 is_of_examples (const TdTapeVar *v, gint first_layer)
@@ -228,8 +146,9 @@ hash_inputs (TdRanks *self, guint place, gint64 number)
 {
   g_autoptr (TdIteration) loaded = td__ranks_load (self, place, number);
   const TdTapeIteration *it = loaded ? td_iteration_get_tape (loaded) : NULL;
-  const char *producer = td_tape_reader_info (self->tapes[place].reader, "producer");
-  gint first = it && *producer ? find_first_layer (it) : -1;
+  gint first = it && td__ranks_is_of_framework (self, place)
+                   ? td__ranks_find_first_layer (loaded)
+                   : -1;
   guint64 h = 0;
 
   for (guint i = 0; it && i < it->n_stats; i++)
@@ -312,9 +231,8 @@ td__ranks_graphs_look (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row,
   compare_graphs (g, self, row, first, together);
   td__ranks_attrs_look (g->attrs, self, row, (guint)first, together);
   for (guint i = (guint)first + 1; i < self->n; i++)
-    if (together[i] && !g->batches && g->n_looks < MOST_LOOKS
-        && row->of[i]->fingerprint_dims != row->of[first]->fingerprint_dims)
-      compare_batches (g, self, row, (guint)first, i);
+    if (together[i] && row->of[i]->fingerprint_dims != row->of[first]->fingerprint_dims)
+      td__ranks_batches_look (g->batches, self, row, (guint)first, i, g->last);
   if (stats && g->n_inputs < INPUT_STEPS)
     take_inputs (g, self, row, together);
   g->last = row->number;
@@ -519,6 +437,7 @@ td__ranks_graphs_end (TdRanksGraphs *g, TdRanks *self)
   if (g->iteration >= 0)
     say_graphs (g, self);
   td__ranks_attrs_end (g->attrs, self);
+  td__ranks_batches_end (g->batches, self);
   if (g->n_inputs == INPUT_STEPS && !td__ranks_has (self, TD_RANKS_SAME_DATA))
     say_same_inputs (g, self);
   graphs_free (g);

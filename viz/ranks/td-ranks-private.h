@@ -301,6 +301,17 @@ void td__ranks_graphs_look (TdRanksGraphs *graphs, TdRanks *self, const TdRankRo
                             const TdSumTable *table);
 void td__ranks_graphs_end (TdRanksGraphs *graphs, TdRanks *self);
 
+typedef struct TdRanksBatches TdRanksBatches;
+TdRanksBatches *td__ranks_batches_new (void);
+/** Compare the batches of two places, whose steps after `after` were equal. */
+void td__ranks_batches_look (TdRanksBatches *batches, TdRanks *self, const TdRankRow *row,
+                             guint a, guint b, gint64 after);
+void td__ranks_batches_end (TdRanksBatches *batches, TdRanks *self);
+/** A tape of PyTorch, say, in which examples come from operations. */
+gboolean td__ranks_is_of_framework (const TdRanks *self, guint place);
+/** Find the operation that reads examples first; -1: none. */
+gint td__ranks_find_first_layer (const TdIteration *it);
+
 typedef struct TdRanksAttrs TdRanksAttrs;
 TdRanksAttrs *td__ranks_attrs_new (const TdRanks *self);
 void td__ranks_attrs_look (TdRanksAttrs *attrs, const TdRanks *self, const TdRankRow *row,

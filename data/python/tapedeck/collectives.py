@@ -18,6 +18,7 @@ from threading import get_ident
 import torch
 
 from . import library as L
+from .before_mean import BeforeMean
 from .facts import DTYPES, now
 
 MEET, BCAST, SUM, GATHER, EXCHANGE, SEND, RECEIVE = range(7)  # TdTapeWait
@@ -130,6 +131,7 @@ class Collectives:
         self.forwarded = {}  # process groups of the DDPs whose forward has run
         self.bucket = 0  # of this backward
         self.in_backward = False
+        self.own = BeforeMean(recorder.row_of_gradient) if recorder.sums is not None else None
         self.unknown = False  # it has been said that a process group is not known
         self.last_end = 0  # of the operator that ran last, while there are pending ones
         self.waiting = self.shown = 0
@@ -420,6 +422,8 @@ class Collectives:
             if torch.is_grad_enabled():
                 known = self.group_of(ddp.process_group)
                 self.forwarded[known.comm if known else 0] = known
+                if self.own is not None:
+                    self.own.saw(ddp)
             return self.within(ddp.process_group, "DDP broadcast buckets", forward, ddp, *args, **kwargs)
 
         recorded.__doc__ = forward.__doc__
@@ -465,15 +469,32 @@ class Collectives:
                     call = self.made(method, args[root] if root is not None else -1, args)
                 except Exception as error:
                     self.recorder.mistake("c10d." + name, error)
+            buckets = self.buckets_of(call, method, args)
+            self.gradients(BeforeMean.before, buckets)
             try:
-                return run(*args, **kwargs)
+                result = run(*args, **kwargs)
             except BaseException as error:
                 if call in self.pending:
                     self.pending.remove(call)
                     self.error(call, error, call.start, 0 if self.context else BEHIND)
                 raise
+            self.gradients(BeforeMean.after, buckets)
+            return result
 
         return recorded
+
+    def buckets_of(self, call, method, args):
+        """Gradients that DistributedDataParallel is going to sum; whether parameters were used it sums, too."""
+        if call is None or self.own is None or method != "allreduce" or self.context or not self.in_backward:
+            return []
+        return [tensor for tensor in tensors_of(args[0]) if tensor.dtype.is_floating_point]
+
+    def gradients(self, look, buckets):
+        if buckets:
+            try:
+                self.recorder.unrecorded(look, self.own, buckets, self.recorder.name_of)
+            except Exception as error:
+                self.recorder.mistake("gradients before the mean", error)
 
     def known_group(self, args):
         """Of an operator: exactly, or None."""
@@ -586,6 +607,8 @@ class Collectives:
         if not self.in_backward and not self.pending:
             return
         self.in_backward, self.bucket, self.waiting = False, 0, 0
+        if self.own is not None:
+            self.own.ends()
         calls, self.pending = [call for call in self.pending if call.after], []
         end = now()
         for call in calls:

@@ -455,11 +455,18 @@ class Recorder:
 
     def sums_of(self, optimizer):
         """What the ranks are compared by; the operators that it takes are not the program's."""
-        if self.sums is None or not self.open:
-            return
+        if self.sums is not None and self.open:
+            self.words += self.unrecorded(self.sums.of_step, optimizer, self.name_of, self.text,
+                                          self.collectives.own.take_away)
+
+    def row_of_gradient(self, name, gradient):
+        return self.sums.row(L.SUM_GRADIENT, self.text(name), gradient)
+
+    def unrecorded(self, what, *args):
+        """Operators that are not the program's."""
         on, self.on = self.on, False
         try:
-            self.words += self.sums.of_step(optimizer, self.name_of, self.text)
+            return what(*args)
         finally:
             self.on = on
 
