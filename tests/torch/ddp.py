@@ -1,5 +1,5 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
-ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average].
+ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand].
 
 The last line of each rank is the sum of its weights, to the last bit.
 
@@ -42,6 +42,13 @@ for i in range(ITERATIONS):
     if odd and mistake == "nan" and i == ODD:
         x[1, 2] = float("nan")
     model(x).square().mean().backward()
-    optimizer.step()
+    if odd and mistake == "clip" and i == ODD:
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 0.01)
+    if odd and mistake == "hand" and i == ODD:
+        net[0].bias.grad[1] = float("nan")
+    if not (odd and mistake == "skip" and i == ODD):
+        optimizer.step()
+    if odd and mistake == "twice" and i == ODD:
+        optimizer.step()
 print("weights " + float(sum(p.double().sum() for p in net.parameters())).hex())
 torch.distributed.barrier()

@@ -71,13 +71,16 @@ def same(folder):
     assert weights(plain.stdout) == record(folder)[1] and len(set(weights(plain.stdout))) == 1, plain.stdout
 
 
-def named(folder, mistake, cause, iteration, ranks, array, advice="", level="graph"):
+def named(folder, mistake, cause, iteration, ranks, array, advice="", level="graph", line=""):
     said, found = findings(record(folder, mistake, level)[0], 1)
     first = found[0]
     assert "0x" not in json.dumps(said["findings"]), said  # where an object lies is no difference
     assert (first["cause"], first["iteration"], first["ranks"]) == (cause, iteration, ranks), found
     assert (first["array"] or "").endswith(array), first
     assert advice in (first["advice"] or ""), first
+    # a line of the program is said by what is on it
+    assert not line or line in open(os.path.join(HERE, "ddp.py")).readlines()[int(first["site"].split(":")[1]) - 1], first
+    assert not line or len({f["cause"] for f in found} - {cause, "not finite"}) == 0, found  # what comes of it is said with it
     assert not re.search(r"\btd_", json.dumps(said["findings"])), said  # those are no names of PyTorch
 
 
@@ -110,6 +113,14 @@ def main():
         claim("and in the last one", named, folder, "last", "unequal batches", 4, [0, RANKS - 1], "", "drop_last=True")
         claim("a NaN that one rank brings into the means is, with the rank", named, folder, "nan", "not finite", 2,
               [RANKS - 1], "0/weight")
+        claim("a step that one rank leaves out is, where it is", named, folder, "skip", "update counts", 2, [RANKS - 1], "",
+              "optimizer.step () as often", "graph", "optimizer.step()")
+        claim("and one that it takes twice, too", named, folder, "twice", "update counts", 2, [RANKS - 1], "",
+              "optimizer.step () as often", "graph", "optimizer.step()")
+        claim("a mean that one rank clips is, with the line", named, folder, "clip", "means differ", 2, [RANKS - 1], "0/weight",
+              "clip_grad_norm_", "graph", "clip_grad_norm_")
+        claim("and one that it writes to by hand", named, folder, "hand", "means differ", 2, [RANKS - 1], "0/bias",
+              "all_reduce must be the same", "graph", 'grad[1] = float("nan")')
         claim("one process alone has no sums", without, folder)
     claims.end()
 

@@ -73,6 +73,9 @@ static const char *const advices[TD_RANKS_N_ADVICES][N_MAKERS] = {
       ".force_equal_length of td_scatter_dataset",
       "All ranks must step as often: DistributedSampler gives them equal lengths, and "
       "DistributedDataParallel.join lets those that have fewer batches end" },
+  [TD_RANKS_SAME_STEPS] = { "All ranks must update as often",
+                            "All ranks must call optimizer.step () as often, once after each "
+                            "backward () that is averaged: look for if and continue" },
   [TD_RANKS_OWN_DEVICE]
   = { "Take the device by td_comm_intra_rank",
       "Take the device by LOCAL_RANK: torch.cuda.set_device (local_rank)" },

@@ -252,44 +252,81 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
         = g_strdup ("The mean gives it to all ranks: mend the operation, or clip before it");
 }
 
+/* What ranks brought to the mean: is it on the tapes, and is something of it not finite? */
 static gboolean
-has_own_gradients (const TdSumTable *table)
+has_own_gradients (const TdRanks *self, const TdSumTable *table, gboolean *not_finite)
 {
+  gboolean found = FALSE;
+
+  *not_finite = FALSE;
   for (guint key = 0; key < table->n; key++)
-    if (key_at (table, key)->kind == TD_TAPE_SUM_GRADIENT)
-      return TRUE;
-  return FALSE;
+    for (guint i = 0; key_at (table, key)->kind == TD_TAPE_SUM_GRADIENT && i < self->n; i++)
+      {
+        const TdTapeRankSum *s = td__sum_table_get (table, key, i);
+
+        found = found || s;
+        *not_finite = *not_finite || (s && s->n_not_finite > 0);
+      }
+  return found;
 }
 
-/* Tapes of a framework that averages where nobody can look: whose it is, they do not say. */
+/* What wrote it on the first rank that has it, where another one has not. */
+static char *
+dup_writer (TdRanks *self, const TdRankRow *row, const char *path, const gboolean *bad,
+            char **site)
+{
+  gint one = -1, other = -1;
+
+  for (guint i = 0; i < self->n; i++)
+    if (row->of[i])
+      {
+        one = one < 0 && bad[i] ? (gint)i : one;
+        other = other < 0 && !bad[i] ? (gint)i : other;
+      }
+  if (one < 0 || other < 0)
+    return g_strdup ("");
+  return td__ranks_dup_written (self, row, path, (guint)other, (guint)one, site);
+}
+
+/* Tapes of a framework that averages where nobody can look: whose it is, they do not say,
+ * unless all had finite ones before. */
 static void
 say_mean_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
                      const TdSumTable *table, guint key, const TdTapeRankSum *s)
 {
   g_autofree gboolean *bad = g_new0 (gboolean, self->n);
-  g_autofree char *names = NULL, *when = td__ranks_dup_when (row->number, g->last);
+  g_autofree char *names = NULL, *when = td__ranks_dup_when (row->number, g->last),
+                  *writer = NULL;
+  gboolean not_finite, own = has_own_gradients (self, table, &not_finite);
   TdRanksFinding *f;
+  guint n_bad = 0;
   char count[TD_FORMAT_SIZE];
 
+  if (not_finite)
+    return; /* it came from there */
   g->not_finite = TRUE;
   for (guint i = 0; i < self->n; i++)
     {
       const TdTapeRankSum *of = td__sum_table_get (table, key, i);
 
-      bad[i] = of && of->n_not_finite > 0;
+      n_bad += bad[i] = of && of->n_not_finite > 0;
     }
   names = td__ranks_dup_names (self, bad);
   f = td__ranks_add (self, TD_RANKS_NOT_FINITE, TD_RANKS_ERROR, row->number, bad);
   f->after = g->last;
   f->array = g_strdup (key_at (table, key)->path);
-  f->sentence = g_strdup_printf ("%s went wrong together %s: the gradient of `%s` has %s NaN "
-                                 "or infinite %s after the mean; which rank brought them is "
-                                 "not on the tapes",
-                                 names, when, f->array,
+  writer = own ? dup_writer (self, row, f->array, bad, &f->site) : NULL;
+  f->sentence = g_strdup_printf ("%s went wrong%s %s: the gradient of `%s` has %s NaN "
+                                 "or infinite %s after the mean; %s%s",
+                                 names, n_bad > 1 ? " together" : "", when, f->array,
                                  td_format_count (count, (gint64)s->n_not_finite),
-                                 td_plural (s->n_not_finite, "element", "elements"));
-  f->advice = g_strdup ("Record at level stats, and look on each rank's tape where the first "
-                        "NaN was made (tapedeck show --view origin)");
+                                 td_plural (s->n_not_finite, "element", "elements"),
+                                 own ? "before it no rank's had one"
+                                     : "which rank brought them is not on the tapes",
+                                 writer ? writer : "");
+  f->advice = g_strdup (own ? "Mend what is done to .grad between backward and step"
+                            : "Record at level stats, and look on each rank's tape where the "
+                              "first NaN was made (tapedeck show --view origin)");
 }
 
 /* ---- the mean ---- */
@@ -379,12 +416,6 @@ explain_ratio (double ratio, guint n)
 
 /* A tape of a framework has the gradient of a step, which the program may have clipped since.
  */
-static gboolean
-has_changed_since (const TdRanks *self, guint place)
-{
-  return *td_tape_reader_info (self->tapes[place].reader, "producer") != '\0';
-}
-
 static void
 check_mean (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, const TdSumTable *table,
             guint key, guint place, const TdTapeRankSum *mean)
@@ -398,7 +429,7 @@ check_mean (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, const TdSu
   Terms t;
 
   if (gradient < 0 || mean->n_averaged == 0 || !isfinite (mean->sample)
-      || has_changed_since (self, place)
+      || td__ranks_is_of_framework (self, place)
       || !add_terms (self, table, (guint)gradient, mean->at, &t)
       || (mean->n_averaged != t.n && mean->n_averaged != t.n_there))
     return;
@@ -552,7 +583,7 @@ look_at_key (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, const TdS
       if (kind == TD_TAPE_SUM_GRADIENT && s->n_not_finite > 0 && !g->not_finite)
         say_not_finite (g, self, row, table, key);
       if (kind == TD_TAPE_SUM_MEAN && s->n_not_finite > 0 && !g->not_finite
-          && !has_own_gradients (table))
+          && td__ranks_is_of_framework (self, i))
         say_mean_not_finite (g, self, row, table, key, s);
       if (kind == TD_TAPE_SUM_MEAN && !is_absent (s) && !checked && !g->wrong_mean)
         {

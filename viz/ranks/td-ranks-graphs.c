@@ -226,7 +226,7 @@ td__ranks_graphs_look (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row,
       together[i] = together[i] && !row->of[i]->is_partial;
       stats = stats && (!together[i] || (row->of[i]->flags & TD_TAPE_ITERATION_STATS));
     }
-  if (!together[first])
+  if (!together[first] || self->steps_said) /* from there on they have other steps in a row */
     return;
   compare_graphs (g, self, row, first, together);
   td__ranks_attrs_look (g->attrs, self, row, (guint)first, together);

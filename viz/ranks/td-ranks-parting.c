@@ -214,6 +214,7 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
                   *why = NULL, *writing = NULL;
   TdRanksFinding *f;
   TdRankVote vote;
+  guint other, one;
 
   td__sum_table_classes (table, d->first, classes);
   td__rank_vote_init (&vote, classes, self->n);
@@ -234,6 +235,8 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
     why = dup_numbers (self, table, d->first, &vote);
   else if (links[link].kind == TD_TAPE_SUM_PARAMETER)
     why = dup_parameter_cause (p, self, row, odd, vote.has_majority, is_by_hand (table));
+  if (links[link].kind == TD_TAPE_SUM_MEAN && td__rank_vote_choose_pair (&vote, &other, &one))
+    writing = td__ranks_dup_written (self, row, key->path, other, one, &f->site);
   if (!before
       && (links[link].kind == TD_TAPE_SUM_PARAMETER || links[link].kind == TD_TAPE_SUM_STATE))
     writing = dup_writing (p, self, row, table, d->first, &vote, &f->site);
@@ -302,11 +305,23 @@ look_at_persistents (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
   f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_SHARE_PERSISTENTS));
 }
 
+/* Ranks that have not stepped as often are apart by that. */
+static void
+follow_steps (TdRanksParting *p, TdRanks *self)
+{
+  p->apart = TRUE;
+  p->at = self->steps_part;
+  p->followed = 0;
+  p->path = NULL;
+  self->steps_part = -1;
+  p->n_times++;
+}
+
 /* What is apart is not in a step in which another optimizer updates: it is still apart then. */
 static gboolean
 is_absent (const TdRanksParting *p, const TdSumTable *table)
 {
-  for (guint key = 0; p->apart && key < table->n; key++)
+  for (guint key = 0; p->apart && p->path && key < table->n; key++)
     {
       const TdSumKey *k = &g_array_index (table->keys, TdSumKey, key);
 
@@ -314,6 +329,22 @@ is_absent (const TdRanksParting *p, const TdSumTable *table)
         return FALSE;
     }
   return p->apart && p->path;
+}
+
+/* Nor is a rank that parted in a step that only others have. */
+static gboolean
+is_without (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row)
+{
+  const TdRanksFinding *f
+      = p->at < 0 ? NULL : &g_array_index (self->findings, TdRanksFinding, p->at);
+
+  if (!p->apart || !f)
+    return FALSE;
+  for (guint i = 0; i < self->n; i++)
+    for (guint k = 0; row->of[i] && row->of[i]->n_sums > 0 && k < f->n_ranks; k++)
+      if (f->ranks[k] == self->tapes[i].open.rank)
+        return FALSE;
+  return TRUE;
 }
 
 static gboolean
@@ -336,6 +367,8 @@ td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
   p->seen = row->number;
   if (!has_updates (self, row))
     return;
+  if (self->steps_part >= 0 && !p->apart)
+    follow_steps (p, self);
   for (guint link = 0; link < N_LINKS; link++)
     {
       Different d = find_different (self, table, links[link].kind);
@@ -348,7 +381,7 @@ td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
       else if (p->apart && p->at >= 0)
         {
           say_following (p, self, row, table, link, &d);
-          if (p->kind == TD_TAPE_SUM_NUMBER) /* whose optimizer's it is, an array says */
+          if (!p->path || p->kind == TD_TAPE_SUM_NUMBER) /* whose optimizer's, an array says */
             {
               p->kind = links[link].kind;
               p->path = g_array_index (table->keys, TdSumKey, d.first).path;
@@ -357,7 +390,7 @@ td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
       p->apart = TRUE;
     }
   look_at_persistents (p, self, row, table);
-  if (!differs && !is_absent (p, table))
+  if (!differs && !is_absent (p, table) && !is_without (p, self, row))
     {
       p->apart = FALSE;
       p->at = -1;

@@ -24,7 +24,9 @@ typedef struct
   guint n_trained;  /* parameters that it updates by a gradient */
   guint32 *trained; /* their paths: strings */
   gboolean is_partial;
-  gboolean is_live; /* it ran when the tape ended, and has no summary */
+  gboolean is_live;   /* it ran when the tape ended, and has no summary */
+  gboolean has_calls; /* of all ranks */
+  guint64 first_call, last_call;
 } TdRankIteration;
 
 void td__rank_iteration_free (TdRankIteration *self);
@@ -170,6 +172,8 @@ struct _TdRanks
   gint64 more_updates_in; /* the first in which all do, some more often */
   guint32 *more_updates;  /* and their operations then, by place; NULL: none */
   guint n_steps;          /* with updates of two ranks or more, which were compared */
+  gint64 steps_part; /* the finding of steps by which ranks part; -1: none, or it is told */
+  gboolean steps_said;
 };
 
 /* ---- texts and findings: td-ranks-say.c ---- */
@@ -213,6 +217,7 @@ typedef enum
   TD_RANKS_DEAL_OUT,
   TD_RANKS_EQUAL_BATCHES,
   TD_RANKS_EQUAL_UPDATES,
+  TD_RANKS_SAME_STEPS,
   TD_RANKS_OWN_DEVICE,
   TD_RANKS_AVERAGE,
   TD_RANKS_AVERAGE_ALL,
@@ -283,6 +288,17 @@ void td__ranks_count_waiting (TdRanks *self, const TdRankRow *row);
 void td__ranks_look_for_straggler (TdRanks *self);
 
 /* ---- checks: one file each ---- */
+typedef struct TdRanksSteps TdRanksSteps;
+TdRanksSteps *td__ranks_steps_new (const TdRanks *self);
+void td__ranks_steps_look (TdRanksSteps *steps, TdRanks *self, const TdRankRow *row);
+void td__ranks_steps_free (TdRanksSteps *steps);
+
+/** Say what one rank did to the gradient of a parameter after its mean, and another did not:
+ * "; after the mean rank 1 wrote to it by mul_ at ...", with the place in `site` unless there
+ * is one. Owner: the caller; "": not known. */
+char *td__ranks_dup_written (TdRanks *self, const TdRankRow *row, const char *path, guint other,
+                             guint odd, char **site);
+
 typedef struct TdRanksParting TdRanksParting;
 TdRanksParting *td__ranks_parting_new (const TdRanks *self);
 void td__ranks_parting_look (TdRanksParting *parting, TdRanks *self, const TdRankRow *row,

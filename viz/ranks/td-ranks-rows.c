@@ -220,6 +220,11 @@ td__ranks_next_row (TdRanks *self, TdRankRow *row)
       places[i].number = tape->now ? tape->now->number : -1;
       places[i].calls
           = tape->now && find_calls (self, tape->now, &places[i].first, &places[i].last);
+      if (!places[i].calls)
+        continue;
+      tape->now->has_calls = TRUE;
+      tape->now->first_call = places[i].first;
+      tape->now->last_call = places[i].last;
     }
   lead = find_lead (self, places);
   if (lead < 0)

@@ -201,7 +201,7 @@ look_at_counts (TdRanks *self)
   for (guint i = 0; i < self->n; i++)
     if (!is_whole (&self->tapes[i].open))
       return;
-  if (!say_recording_ends (self))
+  if (!say_recording_ends (self) || self->steps_said)
     return;
   for (guint i = 0; i < self->n; i++)
     {

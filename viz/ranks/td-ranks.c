@@ -203,7 +203,7 @@ td_ranks_open (const char *const *paths, guint n, GError **error)
   if (!files)
     return NULL;
   self = g_new0 (TdRanks, 1);
-  self->uneven = self->not_averaged = -1;
+  self->uneven = self->not_averaged = self->steps_part = -1;
   self->chunk = g_string_chunk_new (4096);
   self->findings = g_array_new (FALSE, TRUE, sizeof (TdRanksFinding));
   g_array_set_clear_func (self->findings, clear_finding);
@@ -382,6 +382,7 @@ compare_updates (TdRanks *self, const TdRankRow *row)
 void
 td_ranks_look (TdRanks *self)
 {
+  TdRanksSteps *steps = td__ranks_steps_new (self);
   TdRanksParting *parting = td__ranks_parting_new (self);
   TdRanksGradients *gradients = td__ranks_gradients_new (self);
   TdRanksGraphs *graphs = td__ranks_graphs_new (self);
@@ -404,6 +405,7 @@ td_ranks_look (TdRanks *self)
       td__ranks_count_waiting (self, row);
       compare_counts (self, row);
       compare_updates (self, row);
+      td__ranks_steps_look (steps, self, row);
       td__ranks_parting_look (parting, self, row, table);
       td__ranks_gradients_look (gradients, self, row, table);
       td__ranks_graphs_look (graphs, self, row, table);
@@ -411,6 +413,7 @@ td_ranks_look (TdRanks *self)
       td__rank_row_clear (self, row);
     }
   td__rank_row_free (self, row);
+  td__ranks_steps_free (steps);
   td__ranks_parting_free (parting);
   td__ranks_gradients_end (gradients, self);
   td__ranks_graphs_end (graphs, self);
