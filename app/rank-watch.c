@@ -150,6 +150,12 @@ td_rank_watch_reason (const TdRankWatch *w, char *text, size_t size)
   return true;
 }
 
+int
+td_rank_watch_ended_by (const TdRankWatch *w)
+{
+  return w->where.pages != NULL ? atomic_load (&td__where_page (&w->where, 0)->ended_by) : 0;
+}
+
 void
 td_rank_watch_end (TdRankWatch *w, const TdWhereNow *now, int status, int signal)
 {

@@ -36,6 +36,8 @@ void td_rank_watch_told (TdRankWatch *w);
 /** Why it told so, into text: "rank 1 was ended by signal 9 (Killed)"; false: nobody knows, or
  * td_rank_watch_look has said it. */
 bool td_rank_watch_reason (const TdRankWatch *w, char *text, size_t size);
+/** The signal by which the whole run has been told to end; 0: it has not. */
+int td_rank_watch_ended_by (const TdRankWatch *w);
 /** The program has ended: by a signal, or with the status that this process ends with.  now:
  * where it was then. */
 void td_rank_watch_end (TdRankWatch *w, const TdWhereNow *now, int status, int signal);

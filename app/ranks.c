@@ -42,7 +42,9 @@ typedef struct
   bool crowded; /* more ranks than processors */
   char **argv;
   pid_t pid;
-  int status; /* of waitpid */
+  int status;       /* of waitpid */
+  int ended_by;     /* a signal to us; 0: none */
+  int64_t ended_ns; /* and when */
   int signal_fd;
   sigset_t old_signals;
   int out, err; /* what mpirun writes */
@@ -299,17 +301,30 @@ wake_ranks (const Launch *l)
     }
 }
 
-/* Ctrl+C reaches mpirun itself; what is sent to us alone is passed on.  True: it has ended. */
+/* Ctrl+C reaches mpirun itself; what is sent to us alone is passed on. */
+static void
+pass_on (Launch *l, const struct signalfd_siginfo *info)
+{
+  if (info->ssi_code != SI_USER && info->ssi_signo == SIGINT)
+    return;
+  kill (l->pid, (int)info->ssi_signo);
+  wake_ranks (l);
+}
+
+/* True: mpirun has ended. */
 static bool
 take_signals (Launch *l)
 {
   struct signalfd_siginfo info;
 
   while (read (l->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
-    if (info.ssi_signo != SIGCHLD && (info.ssi_code == SI_USER || info.ssi_signo != SIGINT))
+    if (info.ssi_signo != SIGCHLD)
       {
-        kill (l->pid, (int)info.ssi_signo);
-        wake_ranks (l);
+        /* what ranks leave undone is no fault of theirs: it goes onto their tapes */
+        l->ended_by = (int)info.ssi_signo;
+        l->ended_ns = td__where_now ();
+        atomic_store (&td__where_page (&l->where, 0)->ended_by, l->ended_by);
+        pass_on (l, &info);
       }
   return waitpid (l->pid, &l->status, WNOHANG) == l->pid;
 }
@@ -438,6 +453,14 @@ describe (const Launch *l, int rank, char *text, size_t size)
     }
 }
 
+/* Whatever ranks did when they were told to end, unless one had failed before. */
+static bool
+is_told (const Launch *l, int rank)
+{
+  return l->ended_by != 0
+         && (rank < 0 || td__where_page (&l->where, rank)->ended_ns >= l->ended_ns);
+}
+
 /* One line: how it ended, and where the tapes are.  Returns the status: what the line says went
  * wrong is not 0. */
 static int
@@ -459,6 +482,12 @@ report (const Launch *l)
     rank = td__where_culprit (&l->where);
   if (found >= 0 && status != 0)
     snprintf (text, sizeof text, "rank %d has waited for another in vain (above)", found);
+  else if (status != 0 && is_told (l, rank))
+    {
+      snprintf (text, sizeof text, "told to end by signal %d (%s)", l->ended_by,
+                strsignal (l->ended_by));
+      status = 128 + l->ended_by;
+    }
   else if (rank >= 0)
     describe (l, rank, text, sizeof text);
   else if (n_begun < n && n > 1) /* one alone has nobody to tell */

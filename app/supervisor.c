@@ -400,6 +400,12 @@ report_end (Supervisor *s)
   td_control_where (&s->run, &s->last);
   if (td_rank_watch_reason (&s->ranks, reason, sizeof reason))
     td_recording_say (&s->recording, reason);
+  else if (td_rank_watch_ended_by (&s->ranks) > 0)
+    {
+      snprintf (reason, sizeof reason, "the run was told to end (%s)",
+                strsignal (td_rank_watch_ended_by (&s->ranks)));
+      td_recording_note (&s->recording, reason);
+    }
   td_recording_end (&s->recording, s->pid, s->status, s->killed_by_us);
   td__json_member_string (json, "event", "exited");
   td__json_member_int (json, "status", WIFEXITED (s->status) ? WEXITSTATUS (s->status) : -1);

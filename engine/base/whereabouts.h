@@ -23,7 +23,7 @@
 
 enum
 {
-  TD_WHERE_ABI = 3, /* of this layout */
+  TD_WHERE_ABI = 4, /* of this layout */
   TD_WHERE_PAGE = 4096,
   TD_WHERE_ALIKE = 196608, /* behind the pages: alike.h */
   TD_WHERE_LINE = 1600     /* of a text about ranks */
@@ -83,6 +83,9 @@ typedef struct
   _Atomic int32_t supervisor; /* its process; 0: none, or it has written all */
   TdWhereNow now;
   char address[108]; /* of its control socket; "": it has none */
+
+  /* by who started mpirun, on rank 0's page */
+  _Atomic int32_t ended_by; /* the signal by which the run was told to end; 0: it was not */
 } TdWherePage;
 _Static_assert(sizeof (TdWherePage) <= TD_WHERE_PAGE, "a rank's page is full");
 
@@ -115,8 +118,8 @@ TdWherePage *td__where_page (const TdWhere *w, int rank);
 /** CLOCK_REALTIME in ns. */
 int64_t td__where_now (void);
 
-/** " in linear at a.c:3, in iteration 4", where it had begun and not ended, else ", after it, in
- * iteration 5"; "": nobody knows. (whereabouts-words.c) */
+/** " in linear at a.c:3, in iteration 4", where it had begun and not ended, else ", after it,
+ * in iteration 5"; "": nobody knows. (whereabouts-words.c) */
 void td__where_place (const TdWhereNow *now, char *text, size_t size);
 
 /** "rank 1 (pid 7) is stopped, after td_comm_barrier (call 2, a.c:10)": where a rank is, as far

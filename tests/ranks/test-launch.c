@@ -512,6 +512,37 @@ rank_that_computes_for_long__is_named_and_waited_for_where_that_is_asked_for (vo
   td_test_child_clear (&c);
 }
 
+/* By a signal to all processes, or to one; whatever ranks were in then. */
+static void
+run_n__that_is_told_to_end_says_so_and_is_no_finding (void **state)
+{
+  static const struct
+  {
+    const char *way;
+    const char *says;
+    int status;
+  } ends[] = {
+    { "-s TERM", "told to end by signal 15 (Terminated)", 143 },
+    { "--foreground -s TERM", "told to end by signal 15 (Terminated)", 143 },
+    { "--foreground -s INT", "told to end by signal 2 (Interrupt)", 130 },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    {
+      TdTestChild c = td_test_shell (
+          "timeout --preserve-status %s 3 %s run -f -q -n 2 -o %s %s asleep 1 3 0", ends[i].way,
+          tapedeck, td_test_tmp ("told"), model);
+
+      assert_says (&c, ends[i].status, ends[i].says);
+      td_test_child_clear (&c);
+      c = TD_TEST_RUN (tapedeck, "ranks", td_test_tmp ("told"));
+      assert_null (strstr (c.out, "error:"));
+      td_test_child_clear (&c);
+      expect_on_tape ("cat", td_test_tmp ("told"), 0, "the run was told to end (");
+    }
+}
+
 static void
 hang_after__0_is_for_ever_and_nonsense_in_the_environment_an_error (void **state)
 {
@@ -606,6 +637,7 @@ main (int argc, char **argv)
     td_test (programs__that_differ_are_an_error_on_all_ranks),
     td_test (hang__is_left_as_it_is_where_that_is_asked_for),
     td_test (rank_that_computes_for_long__is_named_and_waited_for_where_that_is_asked_for),
+    td_test (run_n__that_is_told_to_end_says_so_and_is_no_finding),
     td_test (hang_after__0_is_for_ever_and_nonsense_in_the_environment_an_error),
     td_test (program__that_mpirun_starts_alone_takes_its_limit_from_the_environment),
     td_test (script__of_python_has_a_tape_for_each_rank),

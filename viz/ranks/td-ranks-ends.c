@@ -112,12 +112,20 @@ dup_wait (const TdRanks *self, guint place, const TdTapeCollective *w)
                           site ? site : "");
 }
 
+/* It ran when the whole run was: "the run was told to end (Terminated)". */
+static gboolean
+is_of_ended_run (const TdRankTape *tape)
+{
+  return td__rank_tape_find_notice (tape, TD_TAPE_NOTICE_TEXT, "the run was told to end")
+         != NULL;
+}
+
 static gboolean
 is_told_to_end (const TdRankTape *tape)
 {
   const TdTapeEnd *end = td_tape_reader_end (tape->reader);
 
-  return end && (end->signal == SIGTERM || end->signal == SIGINT);
+  return end && (end->signal == SIGTERM || end->signal == SIGINT || is_of_ended_run (tape));
 }
 
 /* "was killed by SIGKILL in iteration 17, in linear at train.c:22". One that was told to end
@@ -287,11 +295,54 @@ waits_for_gone (const TdRanks *self, guint place)
   return gone;
 }
 
+/* It had waited for less than somebody takes to see that nothing goes on. */
+static gboolean
+is_short (const TdRankTape *tape)
+{
+  const TdTapeEnd *end = td_tape_reader_end (tape->reader);
+
+  return end && end->time_ns < tape->stuck.start_ns + PATIENCE_NS;
+}
+
+/* Where nobody had failed when all were told to end: who computed then, and who waits for such
+ * only, however far they had come. Those that are left wait for each other. */
+static void
+find_healthy (const TdRanks *self, gboolean *healthy)
+{
+  gboolean found = FALSE;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      gboolean is_of = is_of_ended_run (&self->tapes[i]);
+
+      healthy[i] = !self->tapes[i].is_stuck && is_of;
+      found = found || is_of;
+    }
+  while (found)
+    {
+      found = FALSE;
+      for (guint i = 0; i < self->n; i++)
+        {
+          g_autofree gboolean *missing = g_new0 (gboolean, self->n);
+          gboolean all = !healthy[i] && self->tapes[i].is_stuck && is_short (&self->tapes[i]);
+
+          if (!all)
+            continue;
+          find_missing (self, i, missing);
+          for (guint j = 0; j < self->n; j++)
+            all = all && (!missing[j] || healthy[j]);
+          healthy[i] = all;
+          found = found || all;
+        }
+    }
+}
+
 static void
 look_at_waiting (TdRanks *self)
 {
   g_autofree gboolean *said = g_new0 (gboolean, self->n);
 
+  find_healthy (self, said); /* of whom there is nothing to say */
   for (guint pass = 0; pass < 2; pass++)
     for (guint i = 0; i < self->n; i++)
       if (self->tapes[i].is_stuck && !said[i] && (pass == 1 || waits_for_gone (self, i))

@@ -284,6 +284,49 @@ hang__is_none_where_all_have_come (void **state)
   assert_int_equal (td_ranks_count_faults (ranks), 0);
 }
 
+/* Rank 2 has left the call in which the others still are, and waits in the next one: told to
+ * end then, none of them is at fault. */
+static void
+one_is_ahead (PlantedStep *step)
+{
+  all_wait (step);
+  if (step->iteration == 5 && step->rank == 2)
+    {
+      step->waits[1] = step->waits[0];
+      step->waits[0].flags &= (guint8)~TD_TAPE_COLLECTIVE_WAITS;
+      step->waits[0].duration_ns = 1000;
+      step->waits[1].seq++;
+      step->n_waits = 2;
+    }
+}
+
+static void
+plan_end (PlantedRun *run, gboolean told, guint64 time_ns)
+{
+  for (guint r = 0; r < 4; r++)
+    {
+      run->end[r] = (TdTapeEnd){ .status = -1, .signal = SIGTERM, .time_ns = time_ns };
+      run->note[r] = told ? "the run was told to end (Terminated)" : NULL;
+    }
+}
+
+static void
+hang__is_none_where_the_run_was_told_to_end (void **state)
+{
+  PlantedRun run = { .plant = one_is_ahead };
+
+  for (guint told = 0; told < 2; told++)
+    {
+      plan_end (&run, told, 1000000000);
+      g_autoptr (TdRanks) ranks = planted_look (&run);
+
+      assert_int_equal (td_ranks_count_faults (ranks), told ? 0 : 1);
+    }
+  run.plant = never_comes; /* one computed, as far as anybody knows */
+  g_autoptr (TdRanks) ranks = planted_look (&run);
+  assert_int_equal (td_ranks_count_faults (ranks), 0);
+}
+
 /* Rank 0 waits for a letter of rank 1, which waits for the others in a meeting. */
 static void
 letter_and_meeting (PlantedStep *step)
@@ -295,6 +338,21 @@ letter_and_meeting (PlantedStep *step)
       step->waits[0].wait = TD_TAPE_WAIT_RECEIVE;
       step->waits[0].peer = 1;
     }
+}
+
+static void
+hang__that_was_long_or_cannot_end_is_one_though_the_run_was_told_to_end (void **state)
+{
+  PlantedRun run = { .plant = never_comes };
+  g_autoptr (TdRanks) ranks = NULL, of_each_other = NULL;
+
+  plan_end (&run, TRUE, 60000000000);
+  ranks = planted_look (&run);
+  planted_assert_found (ranks, TD_RANKS_HANG, TD_RANKS_ERROR, 5);
+  run.plant = letter_and_meeting;
+  plan_end (&run, TRUE, 1000000000);
+  of_each_other = planted_look (&run);
+  planted_assert_found (of_each_other, TD_RANKS_HANG, TD_RANKS_ERROR, 5);
 }
 
 static void
@@ -582,6 +640,8 @@ main (void)
     td_test (hang__names_who_waits_and_who_never_came),
     td_test (hang__of_a_rank_that_did_something_else_is_no_death),
     td_test (hang__is_none_where_all_have_come),
+    td_test (hang__is_none_where_the_run_was_told_to_end),
+    td_test (hang__that_was_long_or_cannot_end_is_one_though_the_run_was_told_to_end),
     td_test (hang__of_ranks_that_wait_for_each_other_names_both_calls),
     td_test (death__of_one_rank_is_told_without_those_it_took_along),
     td_test (plain_optimizer__is_told_with_its_line),
