@@ -195,6 +195,8 @@ const TdWhere *td__watch_where (void);
  * ends it meanwhile, it says so. */
 void td__last_words (const TdComm *comm);
 void td__last_words_start (void);
+/** A communicator cannot be had: a program that divides by its size says why. */
+void td__last_words_of_error (void);
 /** It has left all communicators, and ends by itself. */
 void td__last_words_left (void);
 /** Does it wait? */

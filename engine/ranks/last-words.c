@@ -214,6 +214,42 @@ td__last_words_left (void)
   left = 1;
 }
 
+/* ---- a program that goes on after an error ---- */
+
+static struct sigaction fpe_before;
+
+/* The size of no communicator is 0, which programs divide their batches by: MPI's library would
+ * show a stack, and nobody why.  The division is made once more, of which the process ends. */
+static void
+on_division (int number, siginfo_t *info, void *context)
+{
+  const TdError *error = td_error ();
+  Line l = { .n = 0 };
+
+  (void)context;
+  sigaction (number, &fpe_before, NULL);
+  if (error != NULL)
+    {
+      put (&l, "tapedeck: ended by a division (no communicator has size 0) after an error: ");
+      if (write (STDERR_FILENO, l.text, l.n) < 0
+          || write (STDERR_FILENO, error->message, strlen (error->message)) < 0
+          || write (STDERR_FILENO, "\n", 1) < 0)
+        _exit (128 + number);
+    }
+  if (info->si_code <= 0) /* somebody has sent it */
+    raise (number);
+}
+
+void
+td__last_words_of_error (void)
+{
+  struct sigaction now, ours = { .sa_sigaction = on_division, .sa_flags = SA_SIGINFO };
+
+  if (sigaction (SIGFPE, NULL, &now) == 0 && now.sa_sigaction != on_division
+      && sigaction (SIGFPE, &ours, NULL) == 0)
+    fpe_before = now;
+}
+
 /* 0: nobody knows. */
 static pid_t
 parent_of (pid_t pid)

@@ -456,6 +456,32 @@ programs__that_differ_are_an_error_on_all_ranks (void **state)
   td_test_child_clear (&c);
 }
 
+/* No communicator has size 0, by which programs divide. */
+static void
+communicator__that_cannot_be_had_says_why_where_the_program_divides_by_its_size (void **state)
+{
+  const char *file = td_test_tmp ("divides.c");
+  static const char divides[]
+      = "#include <tapedeck.h>\n#include <stdlib.h>\n#include <stdio.h>\n"
+        "int main (int argc, char **argv)\n{\n  td_init (&argc, &argv);\n"
+        "  TdComm *comm = td_comm_new (getenv (\"OMPI_COMM_WORLD_RANK\")[0] == '1'"
+        " ? \"mpj\" : \"mpi\");\n"
+        "  printf (\"%d\\n\", 24 / td_comm_size (comm));\n  return td_finish ();\n}\n";
+  TdTestChild c;
+
+  (void)state;
+  td_test_write_file (file, divides, sizeof divides - 1);
+  c = td_test_shell ("%s run -q -n 2 -o %s %s", tapedeck, td_test_tmp ("divided"), file);
+  assert_says (&c, 136,
+               "tapedeck: ended by a division (no communicator has size 0) after an error: ");
+  assert_says (&c, 136, "mpj");
+  td_test_child_clear (&c);
+  c = TD_TEST_RUN (tapedeck, "ranks", td_test_tmp ("divided"));
+  assert_contains (c.out, ", after an error: ");
+  assert_contains (c.out, "mpj");
+  td_test_child_clear (&c);
+}
+
 /* Run a line till it says that a rank waits, and a second longer; then end it.  What it has
  * said is in err. */
 static TdTestChild
@@ -635,6 +661,7 @@ main (int argc, char **argv)
     td_test (rank__whose_tape_cannot_be_made_ends_all_and_is_named),
     td_test (disk__that_is_full_on_one_rank_costs_its_recording_only),
     td_test (programs__that_differ_are_an_error_on_all_ranks),
+    td_test (communicator__that_cannot_be_had_says_why_where_the_program_divides_by_its_size),
     td_test (hang__is_left_as_it_is_where_that_is_asked_for),
     td_test (rank_that_computes_for_long__is_named_and_waited_for_where_that_is_asked_for),
     td_test (run_n__that_is_told_to_end_says_so_and_is_no_finding),

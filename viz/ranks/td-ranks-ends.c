@@ -453,6 +453,27 @@ all_stopped (const TdRanks *self, const gboolean *set)
   return TRUE;
 }
 
+/* What had failed first in the iteration in which a signal ended it that nobody had asked for;
+ * NULL: nothing. */
+static const char *
+find_error (const TdRankTape *tape)
+{
+  const TdTapeEnd *end = td_tape_reader_end (tape->reader);
+
+  if (!end || end->signal == 0 || is_told_to_end (tape))
+    return NULL;
+  for (guint32 k = 0; k < td_tape_reader_n_notices (tape->reader); k++)
+    {
+      const TdTapeNotice *notice = td_tape_reader_notice (tape->reader, k);
+
+      if (notice->kind == TD_TAPE_NOTICE_ERROR
+          && (gint64)notice->iteration
+                 == (end->last_op ? (gint64)end->iteration : tape->last_number))
+        return td_tape_reader_string (tape->reader, notice->text);
+    }
+  return NULL;
+}
+
 /* One that failed takes the others along: they are ended, or fail in the same call. */
 static void
 look_at_failing (TdRanks *self)
@@ -477,10 +498,12 @@ look_at_failing (TdRanks *self)
   for (guint i = 0; i < self->n; i++)
     {
       g_autofree char *last = failed[i] ? dup_last (self, i) : NULL;
+      const char *error = find_error (&self->tapes[i]);
 
       if (failed[i])
-        g_string_append_printf (out, "%srank %u %s", out->len ? "; " : "",
-                                self->tapes[i].open.rank, last);
+        g_string_append_printf (out, "%srank %u %s%s%s", out->len ? "; " : "",
+                                self->tapes[i].open.rank, last,
+                                error ? ", after an error: " : "", error ? error : "");
     }
   f = td__ranks_add (self, TD_RANKS_DEATH,
                      by_itself && !all_stopped (self, failed) ? TD_RANKS_ERROR : TD_RANKS_NOTE,
