@@ -235,7 +235,7 @@ set_ranks (Run *r, const char *v)
   if (!is_number (v) || strlen (v) > 6)
     return false;
   r->n_ranks = atoi (v);
-  return r->n_ranks > 0;
+  return r->n_ranks > 0 && r->n_ranks <= TD_MOST_RANKS;
 }
 
 static bool
@@ -314,7 +314,7 @@ static const struct
   } ranks;
 } options[] = {
   { "--tape", "-o", set_tape, "a file", true, ALL },
-  { "--ranks", "-n", set_ranks, "a number of processes above 0", true, ALL },
+  { "--ranks", "-n", set_ranks, "a number of processes from 1 to 65536", true, ALL },
   { "--hosts", NULL, set_hosts, "a file", true, ALL },
   { "--hang-after", NULL, set_hang_after, "a number of seconds", false },
   { "--on-hang", NULL, set_on_hang, "abort, stuck or stop", false },

@@ -21,13 +21,14 @@ enum
   MOST_SLOTS = 1000000
 };
 
-/* What `PROGRAM --version` prints; false: it cannot be run. */
+/* What a program prints, the end of it cut off; *status: how it ended.  False: it cannot be
+ * run. */
 static bool
-ask (const char *program, char *text, size_t size)
+hear (char **argv, char *text, size_t size, int *status)
 {
-  char *argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t) "--version", NULL };
+  char beyond[4096];
   posix_spawn_file_actions_t files;
-  int fds[2], failed, status;
+  int fds[2], failed;
   size_t used = 0;
   ssize_t n;
   pid_t pid;
@@ -38,7 +39,7 @@ ask (const char *program, char *text, size_t size)
   posix_spawn_file_actions_addopen (&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2 (&files, fds[1], 1);
   posix_spawn_file_actions_adddup2 (&files, fds[1], 2);
-  failed = posix_spawnp (&pid, program, &files, NULL, argv, environ);
+  failed = posix_spawnp (&pid, argv[0], &files, NULL, argv, environ);
   posix_spawn_file_actions_destroy (&files);
   close (fds[1]);
   while (
@@ -46,10 +47,44 @@ ask (const char *program, char *text, size_t size)
       && ((n = read (fds[0], text + used, size - 1 - used)) > 0 || (n < 0 && errno == EINTR)))
     used += n > 0 ? (size_t)n : 0;
   text[used] = '\0';
+  while (failed == 0
+         && ((n = read (fds[0], beyond, sizeof beyond)) > 0 || (n < 0 && errno == EINTR)))
+    ;
   close (fds[0]);
-  while (failed == 0 && waitpid (pid, &status, 0) < 0 && errno == EINTR)
+  while (failed == 0 && waitpid (pid, status, 0) < 0 && errno == EINTR)
     ;
   return failed == 0;
+}
+
+/* What `PROGRAM --version` prints; false: it cannot be run. */
+static bool
+ask (const char *program, char *text, size_t size)
+{
+  char *argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t) "--version", NULL };
+  int status;
+
+  return hear (argv, text, size, &status);
+}
+
+/* Pages of mpirun's stand between lines of dashes, and have empty lines. */
+static bool
+is_frame (const char *line)
+{
+  return line[strspn (line, "- \t")] == '\0';
+}
+
+void
+td_mpirun_complain (char **argv)
+{
+  char text[8192] = "", *rest = NULL;
+  int status = 0;
+
+  if (!hear (argv, text, sizeof text, &status) || status == 0)
+    return;
+  for (char *line = strtok_r (text, "\r\n", &rest); line != NULL;
+       line = strtok_r (NULL, "\r\n", &rest))
+    if (!is_frame (line))
+      fprintf (stderr, "%s: %s\n", argv[0], line + strspn (line, " \t"));
 }
 
 int
@@ -129,7 +164,7 @@ read_line (char *line, char **word, bool *has_machine)
   long slots = 0, n;
   char *rest = NULL;
 
-  line[strcspn (line, "#\r\n")] = '\0';
+  line[strcspn (line, "#\n")] = '\0';
   *word = strtok_r (line, " \t", &rest);
   *has_machine = *word != NULL;
   if (*word == NULL)
@@ -152,7 +187,7 @@ td_mpirun_hosts (const char *path, long *slots)
   FILE *f = fopen (path, "re");
   char line[1024], *word = NULL;
   int number = 0, n_machines = 0;
-  bool all_say = true, has;
+  bool all_say = true, has, ends_in_cr = false;
   long n = 0;
 
   *slots = 0;
@@ -164,7 +199,9 @@ td_mpirun_hosts (const char *path, long *slots)
   while (n >= 0 && fgets (line, sizeof line, f) != NULL)
     {
       number++;
-      n = strlen (line) + 1 < sizeof line || strchr (line, '\n') != NULL
+      ends_in_cr = strchr (line, '\r') != NULL;
+      n = ends_in_cr ? -1
+          : strlen (line) + 1 < sizeof line || strchr (line, '\n') != NULL
               ? read_line (line, &word, &has)
               : -1;
       if (n < 0)
@@ -175,6 +212,9 @@ td_mpirun_hosts (const char *path, long *slots)
     }
   if (n >= 0 && ferror (f))
     fprintf (stderr, "tapedeck: %s: %s\n", path, strerror (errno));
+  else if (ends_in_cr)
+    fprintf (stderr, "tapedeck: %s:%d: the line ends in CR and LF: mpirun reads LF only\n",
+             path, number);
   else if (n < 0)
     fprintf (stderr, "tapedeck: %s:%d: \"%.60s\": a line is NAME [slots=N]\n", path, number,
              word != NULL ? word : "");

@@ -9,6 +9,9 @@
  * it cannot be run, or is another's. */
 int td_mpirun_version (const char *program);
 
+/** Say on stderr, in its own words, why this mpirun cannot start anything. */
+void td_mpirun_complain (char **argv);
+
 /** Read a file of machines, one a line: NAME [slots=N] [max_slots=N] [port=N]; # begins a
  * comment.  *slots: of all together, 0: a line does not say.  *Errors*: false, one line on
  * stderr with the number of the line. */

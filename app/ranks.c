@@ -193,15 +193,13 @@ length (char **list)
   return n;
 }
 
-/* The program's own name says where it was compiled: the model is named, too, for the tape. */
-static bool
-build_arguments (Launch *l, const char *mpirun)
+/* What mpirun is told before the program. Returns how many. */
+static size_t
+list_options (const Launch *l, const char *mpirun, const char **mine)
 {
   const TdRanksOptions *o = l->options;
-  const bool compiled = o->program != o->model;
   static char number[16];
-  const char *mine[MOST_ARGUMENTS];
-  size_t n = 0, n_options = length (o->options), n_model = length (o->argv);
+  size_t n = 0;
 
   snprintf (number, sizeof number, "%d", o->n);
   mine[n++] = mpirun;
@@ -211,8 +209,6 @@ build_arguments (Launch *l, const char *mpirun)
   mine[n++] = number;
   mine[n++] = "--bind-to"; /* a rank has a supervisor, and threads */
   mine[n++] = "none";
-  mine[n++] = l->version == 4 ? "--tag-output" : "--output";
-  mine[n++] = l->version == 4 ? "-q" : "tag";
   if (l->crowded)
     {
       mine[n++] = l->version == 4 ? "--oversubscribe" : "--map-by";
@@ -224,6 +220,21 @@ build_arguments (Launch *l, const char *mpirun)
       mine[n++] = "--hostfile";
       mine[n++] = o->hosts;
     }
+  return n;
+}
+
+/* The program's own name says where it was compiled: the model is named, too, for the tape. */
+static bool
+build_arguments (Launch *l, const char *mpirun)
+{
+  const TdRanksOptions *o = l->options;
+  const bool compiled = o->program != o->model;
+  const char *mine[MOST_ARGUMENTS];
+  size_t n = list_options (l, mpirun, mine), n_options = length (o->options),
+         n_model = length (o->argv);
+
+  mine[n++] = l->version == 4 ? "--tag-output" : "--output";
+  mine[n++] = l->version == 4 ? "-q" : "tag";
   mine[n++] = l->own;
   mine[n++] = "run";
   mine[n++] = "--ranks-folder";
@@ -243,6 +254,20 @@ build_arguments (Launch *l, const char *mpirun)
   l->argv[n++] = (char *)(uintptr_t)o->program;
   memcpy (l->argv + n, o->argv + 1, (n_model - 1) * sizeof *l->argv);
   return true;
+}
+
+/* -q, without which it has a page for every rank that fails, takes away why it starts none: it
+ * is asked for that once more, with a program that does nothing. */
+static void
+say_refusal (const Launch *l)
+{
+  const char *mine[MOST_ARGUMENTS];
+  size_t n = list_options (l, l->argv[0], mine);
+
+  mine[n++] = "true";
+  mine[n] = NULL;
+  if (l->version == 4)
+    td_mpirun_complain ((char **)mine);
 }
 
 /* --- while they run --- */
@@ -491,8 +516,12 @@ report (const Launch *l)
   else if (rank >= 0)
     describe (l, rank, text, sizeof text);
   else if (n_begun < n && n > 1) /* one alone has nobody to tell */
-    snprintf (text, sizeof text, "%d of %d ranks have begun (mpirun: status %d)", n_begun, n,
-              status);
+    {
+      if (n_begun == 0)
+        say_refusal (l);
+      snprintf (text, sizeof text, "%d of %d ranks have begun (mpirun: status %d)", n_begun, n,
+                status);
+    }
   else if (status != 0)
     snprintf (text, sizeof text, "ended with status %d", status);
   if (status == 0 && text[0] != '\0')

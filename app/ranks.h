@@ -7,6 +7,9 @@
 #include <stdbool.h>
 
 /** What it needs to know. */
+/** Of more `tapedeck ranks` reads no tapes. */
+#define TD_MOST_RANKS 65536
+
 typedef struct
 {
   int n;               /**< ranks */

@@ -305,9 +305,11 @@ nonsense__is_one_line_and_status_2 (void **state)
   {
     const char *options, *said;
   } rows[] = {
-    { "-n 0", "--ranks 0: a number of processes above 0 expected" },
-    { "-n -1", "--ranks -1: a number of processes above 0 expected" },
-    { "-n two", "--ranks two: a number of processes above 0 expected" },
+    { "-n 0", "--ranks 0: a number of processes from 1 to 65536 expected" },
+    { "-n -1", "--ranks -1: a number of processes from 1 to 65536 expected" },
+    { "-n two", "--ranks two: a number of processes from 1 to 65536 expected" },
+    { "-n 65537", "--ranks 65537: a number of processes from 1 to 65536 expected" },
+    { "-n 2 --hosts dos", "dos:1: the line ends in CR and LF: mpirun reads LF only" },
     { "-n 2 --hang-after soon", "--hang-after soon: a number of seconds expected" },
     { "-n 2 --hang-after .", "--hang-after .: a number of seconds expected" },
     { "-n 2 --on-hang pray", "--on-hang pray: abort, stuck or stop expected" },
@@ -329,6 +331,7 @@ nonsense__is_one_line_and_status_2 (void **state)
   td_test_write_file (td_test_tmp ("words"), "a\n\nb slots=many\n", 16);
   td_test_write_file (td_test_tmp ("signs"), ";;;\n", 4);
   td_test_write_file (td_test_tmp ("zero"), "a slots=0\n", 10);
+  td_test_write_file (td_test_tmp ("dos"), "localhost slots=2\r\n", 19);
   td_test_write_file (td_test_tmp ("two"), "localhost slots=2\n", 18);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     {
@@ -353,6 +356,23 @@ hosts__of_this_machine_with_enough_slots_run (void **state)
   td_test_child_clear (&c);
   for (int rank = 0; rank < 3; rank++)
     assert_int_equal (is_there (td_test_tmp ("tapes"), rank), rank < 2);
+}
+
+/* What mpirun itself refuses it says itself. */
+static void
+hosts__that_mpirun_refuses_are_told_in_its_words (void **state)
+{
+  const char *twice = "localhost slots=2\n127.0.0.1 slots=2\n";
+  TdTestChild c;
+
+  (void)state;
+  td_test_write_file (td_test_tmp ("twice"), twice, strlen (twice));
+  c = td_test_shell ("%s run -n 2 --hosts %s -o %s %s none 0 0 0", tapedeck,
+                     td_test_tmp ("twice"), td_test_tmp ("tapes"), model);
+  assert_says (&c, 1, "mpirun: ");
+  assert_says (&c, 1, "multiple definitions");
+  assert_says (&c, 1, "tapedeck: 2 ranks: 0 of 2 ranks have begun (mpirun: status 1)");
+  td_test_child_clear (&c);
 }
 
 static const char *
@@ -657,6 +677,7 @@ main (int argc, char **argv)
     td_test (tapes__that_are_there_are_kept_or_replaced_by_f),
     td_test (nonsense__is_one_line_and_status_2),
     td_test (hosts__of_this_machine_with_enough_slots_run),
+    td_test (hosts__that_mpirun_refuses_are_told_in_its_words),
     td_test (mpirun__that_is_not_open_mpi_is_refused_in_one_line),
     td_test (rank__whose_tape_cannot_be_made_ends_all_and_is_named),
     td_test (disk__that_is_full_on_one_rank_costs_its_recording_only),
