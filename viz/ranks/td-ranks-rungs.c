@@ -166,11 +166,27 @@ take_member (TdRanks *self, guint place, const TdTapeCollective *w)
     group->places[w->rank] = (gint)place;
 }
 
+/* The same call among those that were taken in, of whole tapes; NULL: all have left it long
+ * ago, or no tape was looked at. */
+static const TdRung *
+find_whole (const TdRanks *self, const TdRung *rung)
+{
+  const TdRung *found = g_hash_table_lookup (self->rungs, rung);
+
+  for (GList *l = self->done->tail; !found && l; l = l->prev)
+    if (td__rung_equal (l->data, rung))
+      found = l->data;
+  return found;
+}
+
 void
 td__ranks_list_missing (const TdRanks *self, const TdRung *rung, gboolean *missing)
 {
   const TdRankGroup *group = g_hash_table_lookup (self->groups, &rung->comm);
 
+  memset (missing, 0, self->n * sizeof *missing);
+  if (self->n_calls > 0 && !find_whole (self, rung)) /* all came, some in another iteration */
+    return;
   for (guint i = 0; i < self->n; i++)
     missing[i] = rung->whole && !rung->sides[i].here;
   for (guint k = 0; !rung->whole && group && k < group->size; k++)
@@ -544,6 +560,20 @@ td__ranks_take_waits (TdRanks *self, guint place, const TdRankIteration *it)
   tape->last_number = it->number;
 }
 
+/* Ranks whose calls do not fit any more come to one in another iteration than others. */
+static void
+complete (const TdRanks *self, TdRung *rung)
+{
+  const TdRung *whole = find_whole (self, rung);
+
+  for (guint i = 0; whole && i < self->n; i++)
+    if (!rung->sides[i].here && whole->sides[i].here)
+      {
+        rung->sides[i] = whole->sides[i];
+        rung->n_here++;
+      }
+}
+
 GPtrArray *
 td__ranks_rungs_of (TdRanks *self, const TdRankRow *row)
 {
@@ -569,5 +599,7 @@ td__ranks_rungs_of (TdRanks *self, const TdRankRow *row)
           }
         take_side (self, i, row->of[i], w, rung);
       }
+  for (guint i = 0; i < rungs->len; i++)
+    complete (self, g_ptr_array_index (rungs, i));
   return rungs;
 }

@@ -119,6 +119,35 @@ ladder__has_a_dashed_rung_for_the_rank_that_is_missing (void **state)
   assert_not_contains (well_picture, "dashed");
 }
 
+/* Rank 1 is a step behind: it comes to the call in which all fail an iteration later. */
+static void
+come_late (PlantedStep *step)
+{
+  if (step->iteration == 4 && step->rank != 1)
+    {
+      step->waits[1] = step->waits[0];
+      step->waits[1].seq++;
+      step->waits[1].flags |= TD_TAPE_COLLECTIVE_FAILED;
+      step->n_waits = 2;
+    }
+  if (step->iteration != 5)
+    return;
+  step->is_left_out = step->rank != 1;
+  step->n_waits = 1;
+  step->waits[0].flags |= TD_TAPE_COLLECTIVE_FAILED;
+}
+
+static void
+ladder__has_who_came_in_another_iteration (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (come_late);
+  g_autoptr (TdRanksStep) step = step_of (ranks, 4);
+  g_autofree char *text = td_ranks_ladder_print (step, "text");
+
+  assert_contains (text, "       6 td_opt_update            0:left 1:left 2:left 3:left");
+  assert_not_contains (text, "MISSING");
+}
+
 static void
 make_no_calls (PlantedStep *step)
 {
@@ -297,6 +326,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (matrix__marks_the_odd_rank_and_what_is_not_there),
     td_test (ladder__has_a_dashed_rung_for_the_rank_that_is_missing),
+    td_test (ladder__has_who_came_in_another_iteration),
     td_test (ladder__without_calls_says_so),
     td_test (lanes__are_on_one_clock),
     td_test (lanes__part_what_is_waited_from_what_is_brought),
