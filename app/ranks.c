@@ -7,6 +7,7 @@
 #include "rank-lines.h"
 #include "whereabouts.h"
 
+#include "td-tape-reader.h"
 #include "td-tape-writer.h"
 
 #include <dirent.h>
@@ -457,6 +458,23 @@ find_early (const Launch *l)
   return -1;
 }
 
+/* A script that did something else has a tape with nothing on it. */
+static bool
+has_recorded (const Launch *l, int rank)
+{
+  char path[PATH_MAX + 64], error[256];
+  TdTapeReader *reader;
+  bool some;
+
+  td_rank_tape (l->folder, rank, path, sizeof path);
+  reader = td_tape_reader_open (path, error, sizeof error);
+  some = reader != NULL
+         && (td_tape_reader_thinning (reader).n_iterations > 0
+             || td_tape_reader_live (reader) != NULL);
+  td_tape_reader_free (reader);
+  return some;
+}
+
 /* How that rank ended, and who of those that ended well, without td_finish, was gone before:
  * of a script nobody knows more. */
 static void
@@ -470,11 +488,12 @@ describe (const Launch *l, int rank, char *text, size_t size)
     {
       const TdWherePage *p = td__where_page (&l->where, r);
 
-      if (r == rank || !atomic_load (&p->ended) || status_of (p) != 0
+      if (r == rank || !atomic_load (&p->ended) || atomic_load (&p->told) || status_of (p) != 0
           || p->ended_ns >= last->ended_ns || strcmp (p->call, "td_finish") == 0)
         continue;
       n = strlen (text);
-      snprintf (text + n, size - n, "; rank %d had ended before, with status 0", r);
+      snprintf (text + n, size - n, "; rank %d had ended before, with status 0%s", r,
+                has_recorded (l, r) ? "" : " and nothing on its tape");
     }
 }
 

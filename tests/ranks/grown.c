@@ -68,11 +68,20 @@ write_to (TdLink *link)
   td_write (td_link_param (link, "b"), b, sizeof b); /* the write */
 }
 
-/* By hand, "forgot": but in one iteration. */
+/* By hand, "forgot": but in one iteration; "first": but in the first one; "early": too early.
+ */
 static bool
 is_by_hand (void)
 {
-  return is ("unsent") || is ("forgot");
+  return is ("unsent") || is ("forgot") || is ("first") || is ("early");
+}
+
+static void
+backward (TdLink *model, TdVar *loss)
+{
+  if (is ("early"))
+    td_comm_allreduce_grad (comm, model);
+  td_backward (loss, 0);
 }
 
 /* How a model is updated: by the optimizer of all ranks, or by hand, "unsent": without rank 0's
@@ -88,7 +97,8 @@ step (TdLink *model, TdOpt *opt, int i, bool faulty)
 {
   if (faulty && does ("rate", i))
     td_opt_set_lr (opt, 0.5);
-  if (is_by_hand () && !(is ("forgot") && i == at))
+  if (is_by_hand () && !is ("early") && !(is ("forgot") && i == at)
+      && !(is ("first") && i == 0))
     td_comm_allreduce_grad (comm, model);
   if (!(faulty && does ("skip", i)))
     td_opt_update (opt);
@@ -132,7 +142,7 @@ gan_step (const Gan *g, int i)
   TD_NO_BACKPROP
     painted = paint (g, z);
   td_cleargrads (g->critic);
-  td_backward (td_add (loss_of (g, real, 1), loss_of (g, painted, 0)), 0);
+  backward (g->critic, td_add (loss_of (g, real, 1), loss_of (g, painted, 0)));
   if (does ("frozen", i))
     td_link_disable_update (g->c1);
   if (does ("write", i))
@@ -140,7 +150,7 @@ gan_step (const Gan *g, int i)
   step (g->critic, g->judges, i, true);
   td_cleargrads (g->painter);
   td_cleargrads (g->critic);
-  td_backward (loss_of (g, paint (g, z), 1), 0);
+  backward (g->painter, loss_of (g, paint (g, z), 1));
   step (g->painter, g->paints, i, false);
 }
 
@@ -202,7 +212,7 @@ transformer_step (const Transformer *t, int i)
       predict (t, td_tensor (TD_F32, TD_SHAPE (BATCH * STEPS, CHARACTERS), x)),
       td_tensor (TD_I32, TD_SHAPE (BATCH * STEPS), next));
   td_cleargrads (t->chain);
-  td_backward (loss, 0);
+  backward (t->chain, loss);
   if (does ("frozen", i))
     td_link_disable_update (t->wide);
   if (does ("write", i))

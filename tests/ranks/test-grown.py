@@ -47,7 +47,10 @@ ARRAYS = {("gan", "c"): "c1/b", ("transformer", "c"): "query/b", ("gan", "torch"
           ("transformer", "torch"): "inner/0/bias"}
 if ours:
     FAULTS["write"] = (("parameters",), True, True, True)
+    FAULTS["first"] = (("parameters",), False, False, None)
+    FAULTS["early"] = (("parameters",), False, False, None)
     FAULTS["forgot"] = (("not averaged",), True, False, None)
+SAYS = {"first": "it was updated without a mean of the gradients", "early": "as backward came after the mean"}
 
 
 def environment():
@@ -100,6 +103,7 @@ def named(folder, kind, fault, n, rank, iteration, iterations):
     assert sum(f["cause"] == first["cause"] and f["array"] == first["array"] for f in found) == 1, found  # said once
     if array is None and fault != "plain":
         assert first["array"], found
+    assert SAYS.get(fault, "") in first["sentence"], found
     if ours and fault == "write":
         assert "rank %d wrote it at grown.c:" % rank in first["sentence"], found
     assert ours or "td_" not in json.dumps(found), found

@@ -385,6 +385,23 @@ script (const char *name, const char *text)
   return path;
 }
 
+/* A script that runs something else, or nothing. */
+static void
+rank__that_ended_well_before_is_told_with_whether_it_has_recorded_anything (void **state)
+{
+  const char *leaves
+      = script ("leaves.sh", "#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 1 ] && exit 0\n"
+                             "sleep 0.5; exit 4\n");
+  TdTestChild c
+      = td_test_shell ("%s run -q -n 2 -o %s %s", tapedeck, td_test_tmp ("left"), leaves);
+
+  (void)state;
+  assert_says (&c, 4,
+               "rank 0 has ended with status 4; rank 1 had ended before, with status 0 and "
+               "nothing on its tape;");
+  td_test_child_clear (&c);
+}
+
 static void
 mpirun__that_is_not_open_mpi_is_refused_in_one_line (void **state)
 {
@@ -678,6 +695,7 @@ main (int argc, char **argv)
     td_test (nonsense__is_one_line_and_status_2),
     td_test (hosts__of_this_machine_with_enough_slots_run),
     td_test (hosts__that_mpirun_refuses_are_told_in_its_words),
+    td_test (rank__that_ended_well_before_is_told_with_whether_it_has_recorded_anything),
     td_test (mpirun__that_is_not_open_mpi_is_refused_in_one_line),
     td_test (rank__whose_tape_cannot_be_made_ends_all_and_is_named),
     td_test (disk__that_is_full_on_one_rank_costs_its_recording_only),

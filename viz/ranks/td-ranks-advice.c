@@ -87,6 +87,10 @@ static const char *const advices[TD_RANKS_N_ADVICES][N_MAKERS] = {
       "Wrap each model in torch.nn.parallel.DistributedDataParallel, unless each rank is to "
       "have "
       "parameters of its own" },
+  [TD_RANKS_AVERAGE_LATER]
+  = { "Average between backward and the update: td_backward, td_comm_allreduce_grad, "
+      "td_opt_update",
+      "Average between backward and the step" },
   [TD_RANKS_END_TOGETHER]
   = { "All ranks must call td_comm_new and td_finish",
       "All ranks must come to init_process_group and to the end: torch.distributed.barrier () "

@@ -45,6 +45,7 @@ struct TdRanksParting
   guint8 kind;    /* of what is apart, and which */
   const char *path;
   gboolean persistents;
+  gboolean early; /* in the last one the mean was made before backward */
 };
 
 TdRanksParting *
@@ -115,11 +116,21 @@ is_by_hand (const TdSumTable *table)
   return TRUE;
 }
 
-/* Between the last step that was compared and this one there was one without a mean. */
+/* A step without a mean between the last one that was compared and this one; -1: there was
+ * none. */
+static gint64
+find_forgotten (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row)
+{
+  if (p->n_steps == 0 && self->before_averaged >= 0 && self->before_averaged < row->number)
+    return self->before_averaged;
+  return self->not_averaged > p->last && self->not_averaged < row->number ? self->not_averaged
+                                                                          : -1;
+}
+
 static gboolean
 is_forgotten (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row)
 {
-  return self->not_averaged > p->last && self->not_averaged < row->number;
+  return find_forgotten (p, self, row) >= 0;
 }
 
 /* The iteration whose update it was, and the last that is known to be well: of parameters that
@@ -131,8 +142,8 @@ find_update (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row,
   *after = p->last;
   if (is_forgotten (p, self, row))
     {
-      *after = self->not_averaged - 1;
-      return self->not_averaged;
+      *after = find_forgotten (p, self, row) - 1;
+      return find_forgotten (p, self, row);
     }
   if (!before)
     return row->number;
@@ -147,6 +158,10 @@ dup_parameter_cause (const TdRanksParting *p, const TdRanks *self, const TdRankR
 {
   if (is_forgotten (p, self, row))
     return g_strdup ("; it was updated without a mean of the gradients");
+  if (by_hand && p->n_steps > 0 && p->early)
+    return g_strdup (
+        "; it was updated by each rank's own gradients, as backward came after the "
+        "mean");
   if (by_hand && p->n_steps > 0)
     return g_strdup_printf (
         "; %s%s changed it otherwise (by its own update, learning rate, hook or a write)",
@@ -228,6 +243,7 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
   f->array = g_strdup (key->path);
   f->advice
       = g_strdup (td__ranks_advice (self, is_forgotten (p, self, row) ? TD_RANKS_AVERAGE_ALL
+                                          : before && p->early        ? TD_RANKS_AVERAGE_LATER
                                           : before                    ? TD_RANKS_SAME_UPDATES
                                                                       : links[link].advice));
   odd = td__ranks_dup_names (self, vote.odd);
@@ -396,6 +412,9 @@ td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
       p->at = -1;
     }
   p->last = row->number;
+  p->early = FALSE;
+  for (guint i = 0; i < self->n; i++)
+    p->early = p->early || (row->of[i] && row->of[i]->mean_early);
   p->gap = FALSE;
   p->n_steps++;
   self->n_steps++;

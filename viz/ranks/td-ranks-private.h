@@ -27,6 +27,7 @@ typedef struct
   gboolean is_live;   /* it ran when the tape ended, and has no summary */
   gboolean has_calls; /* of all ranks */
   guint64 first_call, last_call;
+  gboolean mean_early; /* all means were made before backward began */
 } TdRankIteration;
 
 void td__rank_iteration_free (TdRankIteration *self);
@@ -168,6 +169,8 @@ struct _TdRanks
   gint64
       uneven; /* iteration: the first in which some ranks update and others do not; -1: none */
   GPtrArray *averaged; /* names of means, of the first step that has any: borrowed; or NULL */
+  gint64 before_averaged;    /* a step before it that updates these without; -1: none */
+  GPtrArray *updated_before; /* the parameters of it: borrowed; or NULL */
   gint64 not_averaged; /* the first step after it that updates all the same without; -1: none */
   gint64 more_updates_in; /* the first in which all do, some more often */
   guint32 *more_updates;  /* and their operations then, by place; NULL: none */
@@ -221,6 +224,7 @@ typedef enum
   TD_RANKS_OWN_DEVICE,
   TD_RANKS_AVERAGE,
   TD_RANKS_AVERAGE_ALL,
+  TD_RANKS_AVERAGE_LATER,
   TD_RANKS_END_TOGETHER,
   TD_RANKS_N_ADVICES
 } TdRanksAdvice;

@@ -61,6 +61,41 @@ take_trained (TdRankIteration *copy, const TdTapeIteration *it)
       copy->trained[copy->n_trained++] = it->grads[i].path;
 }
 
+/* Sums that stand behind one event, and before or at another. */
+static gboolean
+is_summed_between (const TdTapeIteration *it, gint64 from, gint64 to)
+{
+  for (guint i = 0; i < it->n_rank_sums; i++)
+    if ((gint64)it->rank_sums[i].event > from && (gint64)it->rank_sums[i].event <= to)
+      return TRUE;
+  return FALSE;
+}
+
+/* A mean that was made before its backward is of gradients of the step before, or of none: an
+ * update follows on backward, with nothing between. */
+static gboolean
+has_early_mean (const TdTapeIteration *it)
+{
+  gint64 updated = -1, first = -1, last = -1; /* backward's first and last, after the update */
+
+  for (guint e = 0; e < it->n_events && it->n_rank_sums > 0; e++)
+    {
+      if (it->events[e].phase == TD_TAPE_PHASE_BACKWARD)
+        {
+          first = first < 0 ? (gint64)e : first;
+          last = e;
+        }
+      if (it->events[e].phase != TD_TAPE_PHASE_UPDATE)
+        continue;
+      if (first >= 0 && is_summed_between (it, updated, first)
+          && !is_summed_between (it, last, e))
+        return TRUE;
+      updated = e;
+      first = -1;
+    }
+  return FALSE;
+}
+
 TdRankIteration *
 td__rank_iteration_new (TdRanks *self, guint place, const TdTapeIteration *it)
 {
@@ -83,6 +118,7 @@ td__rank_iteration_new (TdRanks *self, guint place, const TdTapeIteration *it)
   copy->n_sums = it->n_rank_sums;
   copy->waits = g_memdup2 (it->collectives, it->n_collectives * sizeof *it->collectives);
   copy->sums = g_memdup2 (it->rank_sums, it->n_rank_sums * sizeof *it->rank_sums);
+  copy->mean_early = copy->n_sums > 0 && has_early_mean (it);
   take_trained (copy, it);
   copy->is_partial = (it->flags & TD_TAPE_ITERATION_PARTIAL) != 0;
   return copy;

@@ -78,6 +78,39 @@ find_averaged (TdRanks *self, guint place, const TdRankIteration *it)
   return NULL;
 }
 
+/* Updated without a mean before any is known of: it is of those that get one from here on, or
+ * each rank's own for good. */
+static void
+look_before (TdRanks *self, const TdRankRow *row)
+{
+  const TdRankIteration *it = row->of[0];
+
+  if (it && !self->averaged && it->n_trained > 0 && count_means (it) == 0
+      && self->before_averaged < 0)
+    {
+      self->before_averaged = row->number;
+      self->updated_before = g_ptr_array_new ();
+      for (guint i = 0; i < it->n_trained; i++)
+        g_ptr_array_add (self->updated_before,
+                         (gpointer)td__ranks_text (self, 0, it->trained[i]));
+    }
+}
+
+/* Was one of these averaged afterwards? */
+static void
+compare_before (TdRanks *self)
+{
+  gboolean found = FALSE;
+
+  for (guint i = 0; self->updated_before && i < self->updated_before->len; i++)
+    for (guint k = 0; k < self->averaged->len; k++)
+      found = found
+              || is_name_of (g_ptr_array_index (self->averaged, k),
+                             g_ptr_array_index (self->updated_before, i));
+  if (!found)
+    self->before_averaged = -1;
+}
+
 /* A call that was forgotten once, on all ranks: each goes on from a gradient of its own. */
 static void
 look_for_forgotten (TdRanks *self, const TdRankRow *row)
@@ -89,12 +122,16 @@ look_for_forgotten (TdRanks *self, const TdRankRow *row)
 
   if (self->not_averaged >= 0)
     return;
+  look_before (self, row);
   for (guint i = 0; i < self->n; i++)
     {
       const TdRankIteration *it = row->of[i];
 
       if (it && i == 0 && !self->averaged && count_means (it) > 0)
-        learn_averaged (self, it);
+        {
+          learn_averaged (self, it);
+          compare_before (self);
+        }
       if (!it || !self->averaged || it->is_partial || count_means (it) > 0
           || !(path = find_averaged (self, i, it)))
         return;

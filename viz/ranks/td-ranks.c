@@ -62,6 +62,7 @@ td_ranks_free (TdRanks *self)
   g_string_chunk_free (self->chunk);
   g_free (self->more_updates);
   g_clear_pointer (&self->averaged, g_ptr_array_unref);
+  g_clear_pointer (&self->updated_before, g_ptr_array_unref);
   g_free (self);
 }
 
@@ -203,7 +204,7 @@ td_ranks_open (const char *const *paths, guint n, GError **error)
   if (!files)
     return NULL;
   self = g_new0 (TdRanks, 1);
-  self->uneven = self->not_averaged = self->steps_part = -1;
+  self->uneven = self->not_averaged = self->before_averaged = self->steps_part = -1;
   self->chunk = g_string_chunk_new (4096);
   self->findings = g_array_new (FALSE, TRUE, sizeof (TdRanksFinding));
   g_array_set_clear_func (self->findings, clear_finding);

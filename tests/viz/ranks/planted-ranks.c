@@ -212,6 +212,18 @@ open_tape (const PlantedRun *run, guint rank, const char *path)
   return w;
 }
 
+/* Sums are made between backward and the update. */
+static void
+place_sums (PlantedStep *step, const TdTapeIteration *it)
+{
+  guint update = 0;
+
+  while (update < it->n_events && it->events[update].phase != TD_TAPE_PHASE_UPDATE)
+    update++;
+  for (guint i = 0; i < step->n_sums; i++)
+    step->sums[i].event = update;
+}
+
 static void
 write_rank (PlantedRun *run, guint rank, const char *folder)
 {
@@ -230,6 +242,7 @@ write_rank (PlantedRun *run, guint rank, const char *folder)
       if (step.is_left_out)
         continue;
       it = make_iteration (&step);
+      place_sums (&step, td_iteration_get_tape (it));
       td_synthetic_write_rank (w, it,
                                &(TdSyntheticRank){ .waits = step.waits,
                                                    .n_waits = step.n_waits,
