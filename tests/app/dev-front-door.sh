@@ -144,9 +144,9 @@ fake pkg-config "echo $dir"
 : >"$dir/cmocka.pc"
 fake meson 'mkdir -p "$2" && : >"$2/build.ninja"'
 front_door test
-asan='--no-suite slow --no-suite nvcc' clang='--suite engine --no-suite slow'
-minimal='--suite engine --suite tape --no-suite slow'
-says "stage.py gcc,asan,clang,minimal gcc --ahead asan $asan --whole --no-suite many" \
+asan='--no-suite slow --no-suite nvcc' clang='--suite engine --no-suite slow --no-suite files'
+minimal='--suite engine --suite tape --no-suite slow --no-suite files'
+says "stage.py gcc,asan,clang,minimal gcc --ahead asan $asan --whole --no-suite many --no-suite fuzz" \
   && says "asan,clang,minimal asan --ahead clang $clang $asan" \
   && says "minimal clang --ahead minimal $minimal $clang" && says "minimal minimal $minimal" \
   && says 'summary.py .build gcc asan clang minimal'
