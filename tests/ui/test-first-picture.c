@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "pages/td-graph-page.h"
+#include "tape/td-navigate.h"
 #include "widgets/td-graph-view.h"
 
 #define MOST_BOXES 60
@@ -131,12 +132,122 @@ first_picture__opening_a_layer_keeps_the_zoom (void **state)
   (void)state;
 }
 
+/* ---- two of them ---- */
+
+static TdComparePage *
+compare_page (void)
+{
+  return td_workspace_get_compare (ui_test_workspace ());
+}
+
+static TdGraphView *
+side_view (TdSide side)
+{
+  return td_compare_side_get_view (td_compare_page_get_side (compare_page (), side));
+}
+
+static gboolean
+is_compared (gpointer unused)
+{
+  return td_compare_page_get (compare_page ()) != NULL;
+}
+
+/* The first row that is listed; -1: there is none. */
+static gint
+find_difference (const TdCompare *c)
+{
+  for (guint i = 0; i < c->n_rows; i++)
+    if (c->rows[i].item >= 0 && c->rows[i].mark != TD_MARK_NUMBERS)
+      return (gint)i;
+  return -1;
+}
+
+static gboolean
+is_in_sight (TdSide side, gint event, TdSceneRect *box)
+{
+  GtkWidget *view = GTK_WIDGET (side_view (side));
+  return td_graph_view_get_event (side_view (side), event, box) && box->x >= -1 && box->y >= -1
+         && box->x + box->width <= gtk_widget_get_width (view) + 1
+         && box->y + box->height <= gtk_widget_get_height (view) + 1;
+}
+
+/* What is at the first difference, or the loss; where a side has nothing there, what both have
+ * last before it. */
+static void
+find_parting (const TdCompare *c, gint event[TD_N_SIDES])
+{
+  gint row = find_difference (c);
+  for (int side = 0; side < TD_N_SIDES; side++)
+    event[side] = row >= 0 ? c->rows[row].event[side] : td_navigate_loss (c->of[side]);
+}
+
+static void
+assert_parting_in_sight (void)
+{
+  const TdCompare *c = td_compare_page_get (compare_page ());
+  TdSceneRect box[TD_N_SIDES];
+  gint event[TD_N_SIDES], row = find_difference (c);
+  find_parting (c, event);
+  for (int side = 0; side < TD_N_SIDES; side++)
+    assert_true (event[side] < 0 || is_in_sight ((TdSide)side, event[side], &box[side]));
+  while (row >= 0 && (event[TD_SIDE_A] < 0 || event[TD_SIDE_B] < 0))
+    for (int side = 0, at = --row; side < TD_N_SIDES && at >= 0; side++)
+      event[side] = c->rows[at].event[side];
+  if (event[TD_SIDE_A] < 0 || event[TD_SIDE_B] < 0)
+    return; /* they part at once */
+  for (int side = 0; side < TD_N_SIDES; side++)
+    assert_true (td_graph_view_get_event (side_view ((TdSide)side), event[side], &box[side]));
+  assert_float_equal (box[TD_SIDE_A].y, box[TD_SIDE_B].y, 1);
+  assert_float_equal (box[TD_SIDE_A].x, box[TD_SIDE_B].x, 1);
+}
+
+static double
+assert_same_scale (void)
+{
+  double scale = td_graph_view_get_scale (side_view (TD_SIDE_A));
+  assert_true (scale == td_graph_view_get_scale (side_view (TD_SIDE_B)));
+  return scale;
+}
+
+static void
+first_picture__of_a_comparison_can_be_read (void **state)
+{
+  static const int sizes[][2] = { { 1440, 900 }, { 900, 600 } };
+  TdSceneRect box;
+  open_program ();
+  ui_test_do ("compare", NULL);
+  ui_test_wait ("the comparison", is_compared, NULL);
+  ui_test_settle ();
+  for (guint i = 0; i < G_N_ELEMENTS (sizes); i++)
+    {
+      ui_test_resize (sizes[i][0], sizes[i][1]);
+      ui_test_settle ();
+      double height = NODE_FONT * assert_same_scale ();
+      print_message (
+          "%-22s %d x %d: names %4.1f px, %s\n", arguments[0], sizes[i][0], sizes[i][1], height,
+          find_difference (td_compare_page_get (compare_page ())) < 0 ? "no difference"
+                                                                      : "first difference");
+      ui_test_save_picture (i ? "first-comparison-small.png" : "first-comparison.png");
+      assert_true (height >= LEAST_HEIGHT - 1e-6);
+      assert_parting_in_sight ();
+    }
+  ui_test_do ("first-event", NULL); /* and from there it follows the playhead */
+  ui_test_settle ();
+  assert_true (is_in_sight (td_compare_page_get_mine (compare_page ()), 0, &box));
+  double scale = assert_same_scale ();
+  ui_test_do ("fit", NULL);
+  ui_test_settle ();
+  assert_true (assert_same_scale () <= scale);
+  (void)state;
+}
+
 int
 main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     ui_test (first_picture__can_be_read),
     ui_test (first_picture__opening_a_layer_keeps_the_zoom),
+    ui_test (first_picture__of_a_comparison_can_be_read),
   };
   if (argc < 2)
     return 2;

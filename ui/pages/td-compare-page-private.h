@@ -96,6 +96,8 @@ void td__compare_page_follow_theirs (TdComparePage *self);
 void td__compare_page_follow_playhead (TdComparePage *self);
 /** Select on the other side what is selected in the window. */
 void td__compare_page_show_selected (TdComparePage *self);
+/** Let both pictures open where they part first, or at the loss where they do not. */
+void td__compare_page_open (TdComparePage *self);
 /** Select a row on both sides and show it. */
 void td__compare_page_show_row (TdComparePage *self, guint row);
 /** Select an event on both sides (-1: none) and show it. */

@@ -258,6 +258,7 @@ take (TdComparePage *self, TdCompare *compare)
   td_compare_buffers_set_compare (self->buffers, compare, sessions);
   td__compare_page_follow_playhead (self);
   td__compare_page_show_selected (self);
+  td__compare_page_open (self);
 }
 
 /* Both pictures are shown at once, how they differ as soon as it is known. */

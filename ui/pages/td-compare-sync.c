@@ -5,6 +5,8 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "tape/td-navigate.h"
+
 static guint64
 key_of (TdIteration *iteration, gint event)
 {
@@ -153,10 +155,37 @@ announce (TdComparePage *self, guint row)
   g_signal_emit_by_name (self, "announce", text);
 }
 
-/* Both sides have one of these selected, and show it. */
+/* What stands side by side where a row is shown: what both have of it, else what both have last
+ * before it. */
 static void
-select_events (TdComparePage *self, const gint event[TD_N_SIDES])
+find_beside (const TdCompare *c, gint row, gint beside[TD_N_SIDES])
 {
+  while (row >= 0 && (c->rows[row].event[TD_SIDE_A] < 0 || c->rows[row].event[TD_SIDE_B] < 0))
+    row--;
+  for (int side = 0; side < TD_N_SIDES; side++)
+    beside[side] = row >= 0 ? c->rows[row].event[side] : -1;
+}
+
+void
+td__compare_page_open (TdComparePage *self)
+{
+  const TdCompare *c = self->compare;
+  const gint first = td_compare_list_get_first (self->list);
+  gint event[TD_N_SIDES], beside[TD_N_SIDES];
+  find_beside (c, first, beside);
+  for (int side = 0; side < TD_N_SIDES; side++)
+    event[side] = first >= 0 ? c->rows[first].event[side] : td_navigate_loss (c->of[side]);
+  td_graph_view_open_at (td_compare_side_get_view (self->sides[TD_SIDE_A]), event[TD_SIDE_A],
+                         event[TD_SIDE_B], first >= 0 ? beside[TD_SIDE_A] : event[TD_SIDE_A],
+                         first >= 0 ? beside[TD_SIDE_B] : event[TD_SIDE_B]);
+}
+
+/* Both sides have one of these selected, and show it; the row -1: it is none. */
+static void
+select_events (TdComparePage *self, const gint event[TD_N_SIDES], gint row)
+{
+  TdGraphView *view = td_compare_side_get_view (self->sides[TD_SIDE_A]);
+  gint beside[TD_N_SIDES];
   self->syncing = TRUE;
   for (int side = 0; side < TD_N_SIDES; side++)
     {
@@ -165,8 +194,12 @@ select_events (TdComparePage *self, const gint event[TD_N_SIDES])
                          key_of (self->of[side], event[side]));
     }
   self->syncing = FALSE;
-  td_graph_view_show_events (td_compare_side_get_view (self->sides[TD_SIDE_A]),
-                             event[TD_SIDE_A], event[TD_SIDE_B]);
+  if (row >= 0)
+    {
+      find_beside (self->compare, row, beside);
+      td_graph_view_align (view, beside[TD_SIDE_A], beside[TD_SIDE_B]);
+    }
+  td_graph_view_show_events (view, event[TD_SIDE_A], event[TD_SIDE_B]);
 }
 
 /* Somebody chose a row: both sides select what they have of it and show it. */
@@ -176,7 +209,7 @@ td__compare_page_show_row (TdComparePage *self, guint row)
   const TdCompare *c = self->compare;
   if (!c || row >= c->n_rows)
     return;
-  select_events (self, c->rows[row].event);
+  select_events (self, c->rows[row].event, (gint)row);
   self->syncing = TRUE;
   show_row (self, (gint)row);
   self->syncing = FALSE;
@@ -187,7 +220,7 @@ void
 td__compare_page_show_events (TdComparePage *self, const gint event[TD_N_SIDES])
 {
   gint row = -1;
-  select_events (self, event);
+  select_events (self, event, -1);
   for (int side = 0; side < TD_N_SIDES && self->compare && row < 0; side++)
     row = event[side] >= 0 ? td_compare_find_row (self->compare, (TdSide)side, event[side])
                            : -1;

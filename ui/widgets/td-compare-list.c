@@ -251,6 +251,15 @@ td_compare_list_get_n (TdCompareList *self)
   return self->n;
 }
 
+gint
+td_compare_list_get_first (TdCompareList *self)
+{
+  for (guint i = 0; i < self->entries->len; i++)
+    if (g_array_index (self->entries, Entry, i).phase < 0)
+      return (gint)g_array_index (self->entries, Entry, i).row;
+  return -1;
+}
+
 guint
 td_compare_list_get_position (TdCompareList *self)
 {

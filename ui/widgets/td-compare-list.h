@@ -19,6 +19,8 @@ void td_compare_list_set_compare (TdCompareList *self, const TdCompare *compare,
 
 /** Count the differences on show. */
 guint td_compare_list_get_n (TdCompareList *self);
+/** Return the row of the first of them; -1: there is none. */
+gint td_compare_list_get_first (TdCompareList *self);
 /** Return which of them is selected, from 1 on; 0: none. */
 guint td_compare_list_get_position (TdCompareList *self);
 

@@ -1,19 +1,17 @@
 /* At which zoom a picture opens: all of it where names can be read then, else the part around
- * the playhead, with the minimap for the rest. SPDX-License-Identifier: MIT */
+ * the playhead, or where two pictures part, with the minimap for the rest.
+ * SPDX-License-Identifier: MIT */
 #include "widgets/td-graph-view-private.h"
 
 #define LEGIBLE_SCALE 0.72 /* names of nodes are 9 pixels high, not less */
 #define FIT_MARGIN 24.0
 
 gboolean
-td__graph_view_find_playhead (TdGraphView *self, TdSceneRect *box)
+td__graph_view_find_event (TdGraphView *self, gint event, TdSceneRect *box)
 {
   TdScene *scene = self->session && self->layout ? td_graph_view_get_scene (self) : NULL;
-  if (!scene)
-    return FALSE;
   TdLayout *layout = self->layout;
-  gint node
-      = td_viz_view_find_event (layout->view, td_session_get_moment (self->session).event);
+  gint node = scene && event >= 0 ? td_viz_view_find_event (layout->view, event) : -1;
   if (node < 0)
     return FALSE;
   /* by place, not by key: a layer has the same in all lanes */
@@ -25,26 +23,80 @@ td__graph_view_find_playhead (TdGraphView *self, TdSceneRect *box)
   return TRUE;
 }
 
+gboolean
+td__graph_view_find_playhead (TdGraphView *self, TdSceneRect *box)
+{
+  return self->session
+         && td__graph_view_find_event (self, td_session_get_moment (self->session).event, box);
+}
+
+void
+td__graph_view_anchor (TdGraphView *self, gint event)
+{
+  self->anchor = event;
+  if (self->peer)
+    self->peer->anchor = -1;
+}
+
+/* What only the peer has is looked at where it would be. */
+static gboolean
+find_anchor (TdGraphView *self, TdSceneRect *box)
+{
+  TdGraphView *peer = self->peer;
+  if (td__graph_view_find_event (self, self->anchor, box))
+    return TRUE;
+  if (!peer || !td__graph_view_find_event (peer, peer->anchor, box))
+    return td__graph_view_find_playhead (self, box);
+  box->x -= self->peer_x;
+  box->y -= self->peer_y;
+  return TRUE;
+}
+
+/* Of two canvases one fits, the other shows the same place. */
+static gboolean
+follow_peer (TdGraphView *self)
+{
+  TdGraphView *peer = self->is_second ? self->peer : NULL;
+  if (!peer || !peer->layout || peer->viewport.width <= 1)
+    return FALSE;
+  self->viewport.scale = peer->viewport.scale;
+  self->peer_x = -peer->peer_x;
+  self->peer_y = -peer->peer_y;
+  self->viewport.x = peer->viewport.x + peer->peer_x;
+  self->viewport.y = peer->viewport.y + peer->peer_y;
+  self->cut = peer->cut;
+  return TRUE;
+}
+
 void
 td__graph_view_fit_content (TdGraphView *self)
 {
+  if (follow_peer (self))
+    return;
   TdViewport *v = &self->viewport;
   double x = v->x, y = v->y;
   gboolean was_cut = self->cut;
   TdSceneRect box = { 0 };
   td_viewport_fit (v);
-  self->cut = !self->fit_whole && !self->peer && v->scale < LEGIBLE_SCALE && v->width > 1;
+  self->cut = !self->fit_whole && v->scale < LEGIBLE_SCALE && v->width > 1;
   if (!self->cut)
-    return;
+    {
+      self->peer_x = self->peer_y = 0;
+      return;
+    }
   if (was_cut) /* stay, as far as the window and the picture allow */
     {
       box.x = x + v->width / LEGIBLE_SCALE / 2;
       box.y = y + v->height / LEGIBLE_SCALE / 2;
     }
   else
-    td__graph_view_find_playhead (self, &box);
+    {
+      if (self->peer)
+        td__graph_view_align (self, self->beside, self->peer->beside);
+      find_anchor (self, &box);
+    }
   td_viewport_fit_around (v, LEGIBLE_SCALE, box.x + box.width / 2, box.y + box.height / 2);
-  if (td__graph_view_find_playhead (self, &box))
+  if (find_anchor (self, &box))
     td_viewport_show (v, &box, FIT_MARGIN);
 }
 
@@ -64,8 +116,15 @@ td__graph_view_sees_all (TdGraphView *self)
 gboolean
 td_graph_view_get_playhead (TdGraphView *self, TdSceneRect *box)
 {
+  return self->session
+         && td_graph_view_get_event (self, td_session_get_moment (self->session).event, box);
+}
+
+gboolean
+td_graph_view_get_event (TdGraphView *self, gint event, TdSceneRect *box)
+{
   TdViewport *v = &self->viewport;
-  if (!td__graph_view_find_playhead (self, box))
+  if (!td__graph_view_find_event (self, event, box))
     return FALSE;
   double scale = v->scale * self->text_scale;
   *box = (TdSceneRect){ (box->x - v->x) * scale, (box->y - v->y) * scale, box->width * scale,

@@ -44,6 +44,8 @@ lead (TdGraphView *self)
   if (!peer || self->following)
     return;
   peer->fitted = self->fitted;
+  peer->fit_whole = self->fit_whole;
+  peer->cut = self->cut;
   peer->peer_x = -self->peer_x;
   peer->peer_y = -self->peer_y;
   peer->viewport.scale = self->viewport.scale;
@@ -73,15 +75,41 @@ td__graph_view_share_content (TdGraphView *self)
   self->viewport.content_height = MAX (self->viewport.content_height, td_scene_height (scene));
 }
 
-/* Where the node that shows an event is in the scene. */
-static gboolean
-find_box (TdGraphView *self, gint event, TdSceneRect *box)
+gboolean
+td__graph_view_align (TdGraphView *self, gint event, gint peer_event)
 {
-  TdScene *scene = td_graph_view_get_scene (self);
-  gint node
-      = self->layout && event >= 0 ? td_viz_view_find_event (self->layout->view, event) : -1;
-  return scene && node >= 0
-         && td_scene_find_key (scene, self->layout->view->nodes[node].select_key, box);
+  TdSceneRect here, there;
+  if (!td__graph_view_find_event (self, event, &here)
+      || !td__graph_view_find_event (self->peer, peer_event, &there))
+    return FALSE;
+  self->peer_x = there.x - here.x;
+  self->peer_y = there.y - here.y;
+  self->peer->peer_x = -self->peer_x;
+  self->peer->peer_y = -self->peer_y;
+  return TRUE;
+}
+
+void
+td_graph_view_align (TdGraphView *self, gint event, gint peer_event)
+{
+  if (!td__graph_view_sees_all (self) && td__graph_view_align (self, event, peer_event))
+    td__graph_view_moved (self);
+}
+
+void
+td_graph_view_open_at (TdGraphView *self, gint event, gint peer_event, gint beside,
+                       gint peer_beside)
+{
+  TdGraphView *first = self->is_second ? self->peer : self;
+  if (!self->fitted || self->fit_whole)
+    return;
+  self->anchor = event;
+  self->peer->anchor = peer_event;
+  self->beside = beside;
+  self->peer->beside = peer_beside;
+  first->cut = FALSE;
+  td__graph_view_update (first);
+  td__graph_view_moved (first);
 }
 
 void
@@ -89,10 +117,13 @@ td_graph_view_show_events (TdGraphView *self, gint event, gint peer_event)
 {
   TdGraphView *peer = self->peer;
   TdSceneRect here, there;
-  gboolean is_here = find_box (self, event, &here);
-  gboolean is_there = peer && find_box (peer, peer_event, &there);
-  if (self->fitted || (!is_here && !is_there))
-    return;     /* all of it is in sight */
+  gboolean is_here = td__graph_view_find_event (self, event, &here);
+  gboolean is_there = peer && td__graph_view_find_event (peer, peer_event, &there);
+  if (td__graph_view_sees_all (self) || (!is_here && !is_there))
+    return;
+  self->anchor = event;
+  if (peer)
+    peer->anchor = peer_event;
   if (!is_here) /* where it would be */
     {
       here = there;
@@ -101,10 +132,7 @@ td_graph_view_show_events (TdGraphView *self, gint event, gint peer_event)
     }
   td_viewport_show (&self->viewport, &here, SHOW_MARGIN);
   if (is_here && is_there)
-    {
-      self->peer_x = there.x - here.x;
-      self->peer_y = there.y - here.y;
-    }
+    td__graph_view_align (self, event, peer_event);
   td__graph_view_moved (self);
 }
 

@@ -25,7 +25,8 @@ struct _TdGraphView
   guint64 hover;      /* key on the canvas that is ringed; 0: none */
   gboolean fitted;    /* the view follows the window until the user zooms, pans or opens */
   gboolean fit_whole; /* asked for: everything in sight, even if nobody can read it */
-  gboolean cut;       /* fitted, but only a part is in sight: the one around the playhead */
+  gboolean cut;       /* fitted, but only a part is in sight: the one around the anchor */
+  gint anchor;        /* the event that stays in sight then; -1: the one at the playhead */
   TdOrientation orientation;
   TdHeatBy heat;
   GCancellable *cancellable;
@@ -39,6 +40,7 @@ struct _TdGraphView
   TdGraphView *peer;     /* borrowed; moves, zooms and folds with this one */
   gboolean is_second;    /* its picture follows the peer's */
   gboolean following;    /* the peer moves this one */
+  gint beside;           /* the event that stands beside the peer's when they open; -1 */
   double peer_x, peer_y; /* the peer's view is so much to the right and below */
   TdViewLanes lanes;     /* on show; 0: all */
   gboolean whole;        /* nothing is faded */
@@ -49,8 +51,14 @@ struct _TdGraphView
 /** Draw again, with the peer, and tell listeners that the view moved. */
 void td__graph_view_moved (TdGraphView *self);
 
-/** Find where the node is that shows the playhead. FALSE: nowhere. */
+/** Find where the node is that shows an event (-1: none). FALSE: nowhere. */
+gboolean td__graph_view_find_event (TdGraphView *self, gint event, TdSceneRect *box);
+/** The same of the playhead. */
 gboolean td__graph_view_find_playhead (TdGraphView *self, TdSceneRect *box);
+/** Let what is in sight while the view is fitted follow an event, -1: the playhead. */
+void td__graph_view_anchor (TdGraphView *self, gint event);
+/** Fit now, if the view follows the window. */
+void td__graph_view_update (TdGraphView *self);
 
 /** Fit the viewport: to everything, or to as much of it as can be read. */
 void td__graph_view_fit_content (TdGraphView *self);
@@ -77,9 +85,12 @@ cairo_t *td__graph_view_begin_paint (TdGraphView *self, GtkSnapshot *snapshot);
 void td__graph_view_paint (TdGraphView *self, TdScene *scene);
 void td__graph_view_forget_painted (TdGraphView *self);
 
-/** Return where the minimap is, in pixels of the viewport. FALSE: everything is in sight, there is none. */
+/** Return where the minimap is, in pixels of the viewport. FALSE: everything is in sight, there
+ * is none. */
 gboolean td__graph_view_minimap_box (TdGraphView *self, TdSceneRect *box);
 
+/** Let the peer's view show one event where this one shows the other. FALSE: one has none. */
+gboolean td__graph_view_align (TdGraphView *self, gint event, gint peer_event);
 /** Make room in the viewport for the peer's content too, and fit at the same scale. */
 void td__graph_view_share_content (TdGraphView *self);
 

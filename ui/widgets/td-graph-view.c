@@ -99,8 +99,16 @@ update_viewport (TdGraphView *self)
 }
 
 void
+td__graph_view_update (TdGraphView *self)
+{
+  update_viewport (self);
+}
+
+void
 td_graph_view_fit (TdGraphView *self)
 {
+  if (self->peer && self->is_second) /* which shows what the first one does */
+    self = self->peer;
   self->fitted = self->fit_whole = TRUE;
   self->peer_x = self->peer_y = 0;
   update_viewport (self);
@@ -149,6 +157,8 @@ take_layout (TdGraphView *self, TdLayout *layout, guint64 still_key)
   g_clear_pointer (&self->layout, td_layout_unref);
   self->layout = layout;
   self->scene_valid = FALSE;
+  if (self->peer && self->is_second && self->peer->layout) /* it makes room for both */
+    update_viewport (self->peer);
   update_viewport (self);
   TdScene *new = td_graph_view_get_scene (self);
   if (known && !td__graph_view_sees_all (self)
@@ -345,7 +355,16 @@ show_moment (TdGraphView *self)
   set_iteration (self, iteration);
   g_clear_pointer (&iteration, td_iteration_unref);
   invalidate_scene (self);
-  show_playhead (self);
+  if (self->anchor < 0)
+    show_playhead (self);
+}
+
+/* From an anchor of before to the playhead, which moved. */
+static void
+show_moved (TdGraphView *self)
+{
+  td__graph_view_anchor (self, -1);
+  show_moment (self);
 }
 
 /* Scrolls to what was selected elsewhere; what was clicked is in sight. */
@@ -363,9 +382,13 @@ show_selected (TdGraphView *self)
   guint64 key = td_scene_find_key (scene, keys[0], &box) || node < 0
                     ? keys[0]
                     : self->layout->view->nodes[node].select_key;
-  if (td_scene_find_key (scene, key, &box)
-      && td_viewport_show (&self->viewport, &box, SHOW_MARGIN))
-    td__graph_view_moved (self);
+  if (!td_scene_find_key (scene, key, &box)
+      || !td_viewport_show (&self->viewport, &box, SHOW_MARGIN))
+    return;
+  td__graph_view_anchor (self, event);
+  if (event < 0) /* a variable or a layer: nothing follows it */
+    self->fitted = FALSE;
+  td__graph_view_moved (self);
 }
 
 static void
@@ -399,16 +422,19 @@ td_graph_view_set_session (TdGraphView *self, TdSession *session)
   g_set_object (&self->session, session);
   self->fitted = TRUE;
   self->fit_whole = self->cut = FALSE;
+  self->anchor = self->beside = -1;
   self->fold_chosen = FALSE;
   if (self->peer && self->is_second) /* another iteration beside the first one's: stay there */
     {
       self->fitted = self->peer->fitted;
+      self->fit_whole = self->peer->fit_whole;
+      self->cut = self->peer->cut;
       self->viewport = self->peer->viewport;
     }
   if (!session)
     return;
   td_session_set_prepare (session, prepare);
-  g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_moment), self);
+  g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_moved), self);
   g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (show_moment), self);
   g_signal_connect_swapped (session, "head-changed", G_CALLBACK (invalidate_scene), self);
   g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (show_selection), self);
@@ -644,6 +670,7 @@ td_graph_view_init (TdGraphView *self)
 {
   GtkWidget *widget = GTK_WIDGET (self);
   self->viewport.scale = 1;
+  self->anchor = self->beside = -1;
   self->text_scale = td_text_scale_get (widget);
   td_text_scale_watch (self, G_CALLBACK (text_scale_changed));
   self->fitted = TRUE;

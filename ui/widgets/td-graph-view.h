@@ -43,7 +43,9 @@ guint64 td_graph_view_find_layer (TdGraphView *self, guint64 key);
 /** Say whether a better layout is being made, or waits for the pointer to be still. */
 gboolean td_graph_view_is_laying_out (TdGraphView *self);
 
-/** Find where the node that shows the playhead is, in pixels of the widget. FALSE: nowhere. */
+/** Find where the node that shows an event, or the playhead, is in pixels of the widget. FALSE:
+ * nowhere. */
+gboolean td_graph_view_get_event (TdGraphView *self, gint event, TdSceneRect *box);
 gboolean td_graph_view_get_playhead (TdGraphView *self, TdSceneRect *box);
 
 /** Count visible nodes. */
@@ -69,6 +71,13 @@ void td_graph_view_set_whole (TdGraphView *self, gboolean whole);
 void td_graph_view_set_lanes (TdGraphView *self, TdViewLanes lanes);
 /** Mark operations: TdMark by event, copied; NULL: none. */
 void td_graph_view_set_marks (TdGraphView *self, const guint8 *marks, guint n);
+/** Open both around these events (-1: it has none) at a zoom at which names can be read, so
+ * that `beside` and `peer_beside`, which both have, stand side by side. The view of a user who
+ * has chosen what is in sight stays. */
+void td_graph_view_open_at (TdGraphView *self, gint event, gint peer_event, gint beside,
+                            gint peer_beside);
+/** Let the peer show its event where this one shows `event`, if only a part is in sight. */
+void td_graph_view_align (TdGraphView *self, gint event, gint peer_event);
 /** Bring the node of an event (-1: none) into sight, and on the peer that of `peer_event`, at
  * the same height if possible. */
 void td_graph_view_show_events (TdGraphView *self, gint event, gint peer_event);
