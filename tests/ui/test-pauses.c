@@ -11,10 +11,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "td-synthetic-tape.h"
 #include "window/td-window-private.h"
 
 /* To lay out and draw a page of the window with Cairo takes up to half of it. */
 #define MOST_MS 250
+/* The widgets of 200 rows of nine columns, made and measured at once, took 145 ms. */
+#define MOST_MS_OF_ROWS 60
 
 typedef struct
 {
@@ -194,6 +197,37 @@ pauses__of_a_large_recording_are_those_of_drawing (void **state)
   assert_string_equal (name, "Events 2000 to 2999");
 }
 
+static gboolean
+is_compared (gpointer unused)
+{
+  return td_compare_page_get (td_workspace_get_compare (ui_test_workspace ())) != NULL;
+}
+
+/* The table has a row for each of some hundred operations. */
+static void
+pauses__of_a_comparison_do_not_grow_with_its_rows (void **state)
+{
+  char error[160];
+  TdTapeWriterOptions options = { .size = sizeof options, .path = td_test_tmp ("pair.tdtape") };
+  TdTapeWriter *w = td_tape_writer_new (&options, error, sizeof error);
+  assert_non_null (w);
+  for (guint number = 0; number < 3; number++)
+    {
+      g_autoptr (TdIteration) it = td_synthetic_residual (number, 150, FALSE);
+      td_synthetic_write (w, it);
+    }
+  td_tape_writer_free (w);
+  ui_test_resize (1440, 900);
+  run_for (300);
+  ui_test_open (td_test_tmp ("pair.tdtape"));
+  run_for (1000);
+  act ("show-page", "compare");
+  ui_test_wait ("the comparison", is_compared, NULL);
+  run_for (1000); /* so many turns it takes to have all rows */
+  assert_true (said ("compared") < MOST_MS_OF_ROWS);
+  (void)state;
+}
+
 /* Nothing of it is shown, then or later, and what was on show before is there. */
 static void
 pauses__of_reading_end_when_it_is_cancelled (void **state)
@@ -235,6 +269,7 @@ main (int argc, char **argv)
   const struct CMUnitTest one[] = { ui_test (pauses__of_what_is_given) };
   const struct CMUnitTest tests[]
       = { ui_test (pauses__of_a_large_recording_are_those_of_drawing),
+          ui_test (pauses__of_a_comparison_do_not_grow_with_its_rows),
           ui_test (pauses__of_reading_end_when_it_is_cancelled),
           ui_test (pauses__of_what_is_no_recording_end_in_a_message) };
   given = argc > 1 ? argv[1] : NULL;

@@ -65,6 +65,7 @@ struct _TdComparePage
   gboolean low;                             /* there is room for one of both halves */
   char *reason;                             /* why there is nothing to compare */
   gboolean numbers;
+  gboolean drawn;   /* the window's picture was asked for: the page was on show */
   gboolean dirty;   /* something changed while the page was not on show */
   gboolean syncing; /* one side follows the other */
 };

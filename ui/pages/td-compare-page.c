@@ -212,10 +212,12 @@ show_other (TdComparePage *self, TdIteration *iteration)
 }
 
 /* There is little room side by side: updates are on show when something about them differs. */
+#define USUAL_LANES (TD_VIEW_FORWARD | TD_VIEW_BACKWARD)
+
 static TdViewLanes
 find_lanes (const TdCompare *c)
 {
-  TdViewLanes lanes = TD_VIEW_FORWARD | TD_VIEW_BACKWARD;
+  TdViewLanes lanes = USUAL_LANES;
   for (guint i = 0; i < c->n_rows; i++)
     if (c->rows[i].phase == TD_TAPE_PHASE_UPDATE && c->rows[i].item >= 0
         && c->rows[i].mark != TD_MARK_NUMBERS)
@@ -364,6 +366,9 @@ update (TdComparePage *self)
   self->dirty = FALSE;
   if (!self->session)
     return;
+  if (!self->drawn)
+    td_graph_view_set_session (view_of (self, self->mine), self->session);
+  self->drawn = TRUE;
   g_autoptr (GError) error = NULL;
   g_autoptr (TdIteration) mine = td_session_get_current (self->session);
   if (mine && compare_snapshots (self, mine))
@@ -413,7 +418,8 @@ td_compare_page_set_session (TdComparePage *self, TdSession *session)
   self->choice = TD_CHOICE_PREVIOUS;
   self->numbers = FALSE;
   g_set_object (&self->session, session);
-  td_graph_view_set_session (td_compare_side_get_view (self->sides[self->mine]), session);
+  td_graph_view_set_session (view_of (self, self->mine), NULL);
+  self->drawn = FALSE;
   if (!session)
     return;
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (update), self);
@@ -561,6 +567,7 @@ add_sides (TdComparePage *self)
   for (int side = 0; side < TD_N_SIDES; side++)
     {
       self->sides[side] = TD_COMPARE_SIDE (td_compare_side_new (letters[side]));
+      td_graph_view_set_lanes (view_of (self, side), USUAL_LANES);
       gtk_box_append (self->pair, GTK_WIDGET (self->sides[side]));
     }
   td_graph_view_pair (td_compare_side_get_view (self->sides[TD_SIDE_A]),

@@ -7,6 +7,7 @@
 #include "graph/td-filter.h"
 #include "scene/td-format.h"
 #include "tape/td-devices.h"
+#include "widgets/td-gradual-list.h"
 #include "widgets/td-hover-row.h"
 #include "widgets/td-index-list.h"
 
@@ -193,7 +194,7 @@ row_activated (GtkColumnView *view, guint at, TdFilterPage *self)
 void
 td_filter_page_choose (TdFilterPage *self, guint i)
 {
-  gtk_single_selection_set_selected (self->selection, i);
+  td_gradual_list_select (self->selection, i);
 }
 
 void

@@ -5,6 +5,7 @@
 
 #include "scene/td-format.h"
 #include "schedule/td-schedule.h"
+#include "widgets/td-gradual-list.h"
 #include "widgets/td-index-list.h"
 
 struct _TdIterationsPage
@@ -172,7 +173,7 @@ show_moment (TdIterationsPage *self)
   self->syncing = TRUE;
   if (gtk_single_selection_get_selected (self->selection) != position)
     {
-      gtk_single_selection_set_selected (self->selection, position);
+      td_gradual_list_select (self->selection, position);
       if (position != GTK_INVALID_LIST_POSITION && gtk_widget_get_mapped (GTK_WIDGET (self)))
         gtk_widget_activate_action (gtk_widget_get_last_child (GTK_WIDGET (self->view)),
                                     "list.scroll-to-item", "u", position);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pages/td-outline-model.h"
+#include "widgets/td-gradual-list.h"
 #include "widgets/td-hover-row.h"
 #include "settings/td-tip.h"
 
@@ -285,7 +286,8 @@ rebuild (TdOutlinePage *self, TdIteration *iteration)
       if (first)
         td_outline_page_expand_all (self, TRUE);
       restore_expanded (self);
-      self->selection = gtk_single_selection_new (g_object_ref (G_LIST_MODEL (self->tree)));
+      self->selection = gtk_single_selection_new (
+          td_gradual_list_new (g_object_ref (G_LIST_MODEL (self->tree))));
       gtk_single_selection_set_autoselect (self->selection, FALSE);
       gtk_single_selection_set_can_unselect (self->selection, TRUE);
       gtk_single_selection_set_selected (self->selection, GTK_INVALID_LIST_POSITION);
@@ -393,7 +395,7 @@ show_selection (TdOutlinePage *self)
     }
   if (gtk_single_selection_get_selected (self->selection) != position)
     {
-      gtk_single_selection_set_selected (self->selection, position);
+      td_gradual_list_select (self->selection, position);
       if (position != GTK_INVALID_LIST_POSITION)
         gtk_widget_activate_action (gtk_widget_get_last_child (GTK_WIDGET (self->view)),
                                     "list.scroll-to-item", "u", position);
@@ -419,9 +421,12 @@ scroll_to_playhead (TdOutlinePage *self)
       row = next;
     }
   if (row && gtk_widget_get_mapped (GTK_WIDGET (self)))
-    gtk_widget_activate_action (gtk_widget_get_last_child (GTK_WIDGET (self->view)),
-                                "list.scroll-to-item", "u",
-                                gtk_tree_list_row_get_position (row));
+    {
+      guint position = gtk_tree_list_row_get_position (row);
+      td_gradual_list_reach (self->selection, position);
+      gtk_widget_activate_action (gtk_widget_get_last_child (GTK_WIDGET (self->view)),
+                                  "list.scroll-to-item", "u", position);
+    }
   g_clear_object (&row);
   g_array_unref (path);
 }

@@ -7,6 +7,7 @@
 
 #include "scene/td-format.h"
 #include "settings/td-tip.h"
+#include "widgets/td-gradual-list.h"
 #include "widgets/td-index-list.h"
 
 #define PLACE_CHARS 30
@@ -240,7 +241,7 @@ td_call_stack_select (TdCallStack *self, guint32 call)
     if (get_fold (self, i)->n == 1 && get_frame (self, get_fold (self, i)->first)->call == call)
       at = i;
   self->syncing = TRUE;
-  gtk_single_selection_set_selected (self->selection, at);
+  td_gradual_list_select (self->selection, at);
   self->syncing = FALSE;
 }
 

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-compare-list.h"
 
+#include "widgets/td-gradual-list.h"
 #include "widgets/td-hover-row.h"
 #include "widgets/td-index-list.h"
 
@@ -207,7 +208,7 @@ selected_changed (TdCompareList *self)
 static void
 select_entry (TdCompareList *self, guint at)
 {
-  gtk_single_selection_set_selected (self->selection, at);
+  td_gradual_list_select (self->selection, at);
   if (at < self->entries->len && gtk_widget_get_mapped (GTK_WIDGET (self)))
     gtk_widget_activate_action (GTK_WIDGET (self->view), "list.scroll-to-item", "u", at);
 }

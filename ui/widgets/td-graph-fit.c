@@ -9,17 +9,18 @@
 gboolean
 td__graph_view_find_event (TdGraphView *self, gint event, TdSceneRect *box)
 {
-  TdScene *scene = self->session && self->layout ? td_graph_view_get_scene (self) : NULL;
-  TdLayout *layout = self->layout;
-  gint node = scene && event >= 0 ? td_viz_view_find_event (layout->view, event) : -1;
+  TdLayout *layout = self->session ? self->layout : NULL;
+  gint node = layout && event >= 0 ? td_viz_view_find_event (layout->view, event) : -1;
+  double width, height;
   if (node < 0)
     return FALSE;
+  td__graph_view_get_size (self, &width, &height);
   /* by place, not by key: a layer has the same in all lanes */
-  *box = (TdSceneRect){ layout->nodes[node].x - layout->bounds.x
-                            + (td_scene_width (scene) - layout->bounds.width) / 2,
-                        layout->nodes[node].y - layout->bounds.y
-                            + (td_scene_height (scene) - layout->bounds.height) / 2,
-                        layout->nodes[node].width, layout->nodes[node].height };
+  *box = (TdSceneRect){
+    layout->nodes[node].x - layout->bounds.x + (width - layout->bounds.width) / 2,
+    layout->nodes[node].y - layout->bounds.y + (height - layout->bounds.height) / 2,
+    layout->nodes[node].width, layout->nodes[node].height
+  };
   return TRUE;
 }
 

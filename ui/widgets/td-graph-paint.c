@@ -52,6 +52,22 @@ td_graph_view_get_scene (TdGraphView *self)
   return self->scene;
 }
 
+void
+td__graph_view_get_size (TdGraphView *self, double *width, double *height)
+{
+  *width = *height = 0;
+  if (self->session && self->layout)
+    {
+      td_graph_scene_get_size (self->layout, width, height);
+      return;
+    }
+  TdScene *scene = td_graph_view_get_scene (self);
+  if (!scene)
+    return;
+  *width = td_scene_width (scene);
+  *height = td_scene_height (scene);
+}
+
 gboolean
 td__graph_view_minimap_box (TdGraphView *self, TdSceneRect *box)
 {

@@ -67,12 +67,12 @@ td__graph_view_moved (TdGraphView *self)
 void
 td__graph_view_share_content (TdGraphView *self)
 {
-  TdGraphView *peer = self->peer;
-  TdScene *scene = peer ? td_graph_view_get_scene (peer) : NULL;
-  if (!scene)
+  double width, height;
+  if (!self->peer)
     return;
-  self->viewport.content_width = MAX (self->viewport.content_width, td_scene_width (scene));
-  self->viewport.content_height = MAX (self->viewport.content_height, td_scene_height (scene));
+  td__graph_view_get_size (self->peer, &width, &height);
+  self->viewport.content_width = MAX (self->viewport.content_width, width);
+  self->viewport.content_height = MAX (self->viewport.content_height, height);
 }
 
 gboolean
@@ -161,6 +161,20 @@ td_graph_view_get_peer_key (TdGraphView *self, guint64 key)
     return 0;
   gint there = find_same_group (self->peer, &td_viz_graph_get_groups (self->graph, &n)[at]);
   return there >= 0 ? td_viz_graph_get_groups (self->peer->graph, &n)[there].key : 0;
+}
+
+TdFold *
+td__graph_view_copy_fold (TdGraphView *self)
+{
+  TdGraphView *peer = self->peer;
+  guint n, n_there = 0;
+  const TdVizGroup *groups = td_viz_graph_get_groups (self->graph, &n);
+  if (peer->graph && peer->fold)
+    td_viz_graph_get_groups (peer->graph, &n_there);
+  gboolean same = n == n_there;
+  for (guint i = 1; i < n && same; i++)
+    same = td_viz_graph_find_group (peer->graph, groups[i].key) >= 0;
+  return same ? td__graph_view_match_fold (self, td_fold_new_depth (self->graph, 0)) : NULL;
 }
 
 TdFold *

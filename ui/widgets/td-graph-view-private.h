@@ -48,6 +48,9 @@ struct _TdGraphView
   guint n_marks;
 };
 
+/** How large the picture is, without making it. */
+void td__graph_view_get_size (TdGraphView *self, double *width, double *height);
+
 /** Draw again, with the peer, and tell listeners that the view moved. */
 void td__graph_view_moved (TdGraphView *self);
 
@@ -94,6 +97,9 @@ gboolean td__graph_view_align (TdGraphView *self, gint event, gint peer_event);
 /** Make room in the viewport for the peer's content too, and fit at the same scale. */
 void td__graph_view_share_content (TdGraphView *self);
 
+/** Return the peer's fold state for the same layers. Owner: the caller. NULL: some are others.
+ */
+TdFold *td__graph_view_copy_fold (TdGraphView *self);
 /** Return the fold state that fits the peer's, for a graph of its own default `fold`. Owner:
  * takes `fold`; the caller. */
 TdFold *td__graph_view_match_fold (TdGraphView *self, TdFold *fold);

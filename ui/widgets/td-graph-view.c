@@ -87,9 +87,7 @@ update_viewport (TdGraphView *self)
   double scale = self->viewport.scale;
   self->viewport.width = gtk_widget_get_width (GTK_WIDGET (self)) / self->text_scale;
   self->viewport.height = gtk_widget_get_height (GTK_WIDGET (self)) / self->text_scale;
-  TdScene *scene = td_graph_view_get_scene (self);
-  self->viewport.content_width = scene ? td_scene_width (scene) : 0;
-  self->viewport.content_height = scene ? td_scene_height (scene) : 0;
+  td__graph_view_get_size (self, &self->viewport.content_width, &self->viewport.content_height);
   td__graph_view_share_content (self);
   if (self->fitted)
     td__graph_view_fit_content (self);
@@ -152,17 +150,16 @@ static void
 take_layout (TdGraphView *self, TdLayout *layout, guint64 still_key)
 {
   TdSceneRect before, after;
-  TdScene *old = td_graph_view_get_scene (self);
-  gboolean known = old && still_key && td_scene_find_key (old, still_key, &before);
+  TdScene *old = still_key ? td_graph_view_get_scene (self) : NULL;
+  gboolean known = old && td_scene_find_key (old, still_key, &before);
   g_clear_pointer (&self->layout, td_layout_unref);
   self->layout = layout;
   self->scene_valid = FALSE;
   if (self->peer && self->is_second && self->peer->layout) /* it makes room for both */
     update_viewport (self->peer);
   update_viewport (self);
-  TdScene *new = td_graph_view_get_scene (self);
-  if (known && !td__graph_view_sees_all (self)
-      && new &&td_scene_find_key (new, still_key, &after))
+  TdScene *new = known ? td_graph_view_get_scene (self) : NULL;
+  if (new && !td__graph_view_sees_all (self) && td_scene_find_key (new, still_key, &after))
     {
       self->viewport.x += after.x - before.x;
       self->viewport.y += after.y - before.y;
@@ -259,11 +256,17 @@ make_fold (TdGraphView *self)
   double height = MAX (gtk_widget_get_height (GTK_WIDGET (self)) / self->text_scale, 400);
   TdLayoutOptions options = { .orientation = self->orientation };
   gint event = self->peer ? -1 : td_session_get_moment (self->session).event;
-  TdFold *fold = NULL;
+  TdFold *fold = self->peer && self->is_second ? td__graph_view_copy_fold (self) : NULL;
+  if (fold)
+    return fold;
   for (guint i = 0; i < G_N_ELEMENTS (visible); i++)
     {
+      TdFold *next = td_fold_new_near (self->graph, visible[i], event);
+      gboolean same = fold && td_fold_equal (fold, next);
       g_clear_pointer (&fold, td_fold_free);
-      fold = td_fold_new_near (self->graph, visible[i], event);
+      fold = next;
+      if (same) /* and so is its picture */
+        continue;
       TdVizView *view = td_viz_view_new (self->graph, fold, lanes_of (self));
       TdLayout *layout = td_layout_new_quick (view, &options, NULL);
       double scale = MIN (width / MAX (layout->bounds.width, 1),

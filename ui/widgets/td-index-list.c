@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-index-list.h"
 
+#include "widgets/td-gradual-list.h"
+
 struct _TdIndexRow
 {
   GObject parent;
@@ -99,7 +101,8 @@ td_index_row_get (TdIndexRow *row)
 GtkSingleSelection *
 td_index_list_new_selection (TdIndexList *self, GCallback changed, gpointer data)
 {
-  GtkSingleSelection *selection = gtk_single_selection_new (g_object_ref (G_LIST_MODEL (self)));
+  GListModel *rows = td_gradual_list_new (g_object_ref (G_LIST_MODEL (self)));
+  GtkSingleSelection *selection = gtk_single_selection_new (rows);
   gtk_single_selection_set_autoselect (selection, FALSE);
   gtk_single_selection_set_can_unselect (selection, TRUE);
   g_signal_connect_swapped (selection, "notify::selected", changed, data);
@@ -162,7 +165,7 @@ td_index_table_select (GtkColumnView *table, gint row)
   guint at = row >= 0 ? (guint)row : GTK_INVALID_LIST_POSITION;
   if (gtk_single_selection_get_selected (selection) == at)
     return;
-  gtk_single_selection_set_selected (selection, at);
+  td_gradual_list_select (selection, at);
   if (row >= 0 && gtk_widget_get_mapped (GTK_WIDGET (table)))
     gtk_widget_activate_action (gtk_widget_get_last_child (GTK_WIDGET (table)),
                                 "list.scroll-to-item", "u", at);

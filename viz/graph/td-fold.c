@@ -36,6 +36,19 @@ td_fold_set_expanded (TdFold *self, guint64 group_key, gboolean expanded)
     g_hash_table_add (self->expanded, g_memdup2 (&key, sizeof key));
 }
 
+gboolean
+td_fold_equal (const TdFold *self, const TdFold *other)
+{
+  GHashTableIter iter;
+  gpointer key;
+
+  g_hash_table_iter_init (&iter, self->expanded);
+  while (g_hash_table_iter_next (&iter, &key, NULL))
+    if (!g_hash_table_contains (other->expanded, key))
+      return FALSE;
+  return g_hash_table_size (self->expanded) == g_hash_table_size (other->expanded);
+}
+
 void
 td_fold_free (TdFold *self)
 {

@@ -86,6 +86,8 @@ TdFold *td_fold_new_near (TdVizGraph *graph, guint max_visible, gint event);
 TdFold *td_fold_new_depth (TdVizGraph *graph, gint depth);
 void td_fold_free (TdFold *self);
 gboolean td_fold_is_expanded (const TdFold *self, guint64 group_key);
+/** Say whether the same groups are expanded. */
+gboolean td_fold_equal (const TdFold *self, const TdFold *other);
 void td_fold_set_expanded (TdFold *self, guint64 group_key, gboolean expanded);
 /** Expand whatever hides this event. Return TRUE if that changed anything. */
 gboolean td_fold_reveal (TdFold *self, TdVizGraph *graph, guint event);

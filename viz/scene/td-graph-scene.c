@@ -494,6 +494,13 @@ prepare_heat (TdGraphPainter *g)
 
 #define MARGIN 14
 
+void
+td_graph_scene_get_size (const TdLayout *layout, double *width, double *height)
+{
+  *width = layout->bounds.width + 2 * MARGIN;
+  *height = layout->bounds.height + 2 * MARGIN;
+}
+
 TdScene *
 td_graph_scene_new (const TdLayout *layout, const TdPanelView *panel, TdHeatBy heat)
 {
@@ -503,8 +510,9 @@ td_graph_scene_new (const TdLayout *layout, const TdPanelView *panel, TdHeatBy h
   g.iteration = td_viz_graph_get_iteration (view->graph);
   g.dx = MARGIN - layout->bounds.x;
   g.dy = MARGIN - layout->bounds.y;
-  g.b = td_scene_builder_new (layout->bounds.width + 2 * MARGIN,
-                              layout->bounds.height + 2 * MARGIN);
+  double width, height;
+  td_graph_scene_get_size (layout, &width, &height);
+  g.b = td_scene_builder_new (width, height);
   td_scene_set_background (g.b, TD_ROLE_CANVAS);
   if (panel->event >= 0)
     g.playhead = td_viz_view_find_event (view, panel->event);

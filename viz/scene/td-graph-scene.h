@@ -28,6 +28,9 @@ typedef enum
  */
 TdScene *td_graph_scene_new (const TdLayout *layout, const TdPanelView *view, TdHeatBy heat);
 
+/** How large that picture is. */
+void td_graph_scene_get_size (const TdLayout *layout, double *width, double *height);
+
 /**
  * Draw the small map of a layout in 122 x 66 units, with the visible part framed (NULL: none).
  * Owner: the caller.
