@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "widgets/td-draw-later.h"
 #include "widgets/td-scene-view.h"
 #include "widgets/td-text-scale.h"
 
@@ -590,10 +591,21 @@ td__graph_view_point (TdGraphView *self, double x, double y)
 }
 
 static void
+make_first (GtkWidget *widget)
+{
+  td_graph_view_get_scene (TD_GRAPH_VIEW (widget));
+}
+
+static void
 td_graph_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
 {
   TdGraphView *self = TD_GRAPH_VIEW (widget);
   update_viewport (self);
+  if (!self->scene_valid && !self->scene)
+    {
+      td_draw_later (widget, make_first);
+      return;
+    }
   TdScene *scene = td_graph_view_get_scene (self);
   TdViewport *v = &self->viewport;
   if (!scene || v->width < 2)

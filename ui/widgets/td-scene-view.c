@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-scene-view.h"
 
+#include "widgets/td-draw-later.h"
 #include "widgets/td-text-scale.h"
 
 #define HIT_SLACK 12.0
@@ -180,9 +181,20 @@ td_scene_view_set_hover (TdSceneView *self, guint64 key, gint event)
 }
 
 static void
+make_first (GtkWidget *widget)
+{
+  td_scene_view_get_scene (TD_SCENE_VIEW (widget));
+}
+
+static void
 td_scene_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
 {
   TdSceneView *self = TD_SCENE_VIEW (widget);
+  if (!self->valid && !self->scene)
+    {
+      td_draw_later (widget, make_first);
+      return;
+    }
   TdScene *scene = td_scene_view_get_scene (self);
   if (!scene)
     return;
