@@ -176,8 +176,7 @@ td__compare_page_open (TdComparePage *self)
   for (int side = 0; side < TD_N_SIDES; side++)
     event[side] = first >= 0 ? c->rows[first].event[side] : td_navigate_loss (c->of[side]);
   td_graph_view_open_at (td_compare_side_get_view (self->sides[TD_SIDE_A]), event[TD_SIDE_A],
-                         event[TD_SIDE_B], first >= 0 ? beside[TD_SIDE_A] : event[TD_SIDE_A],
-                         first >= 0 ? beside[TD_SIDE_B] : event[TD_SIDE_B]);
+                         event[TD_SIDE_B], beside[TD_SIDE_A], beside[TD_SIDE_B]);
 }
 
 /* Both sides have one of these selected, and show it; the row -1: it is none. */
@@ -197,7 +196,8 @@ select_events (TdComparePage *self, const gint event[TD_N_SIDES], gint row)
   if (row >= 0)
     {
       find_beside (self->compare, row, beside);
-      td_graph_view_align (view, beside[TD_SIDE_A], beside[TD_SIDE_B]);
+      td_graph_view_align (view, event[TD_SIDE_A], event[TD_SIDE_B], beside[TD_SIDE_A],
+                           beside[TD_SIDE_B]);
     }
   td_graph_view_show_events (view, event[TD_SIDE_A], event[TD_SIDE_B]);
 }

@@ -85,18 +85,20 @@ td__graph_view_fit_content (TdGraphView *self)
       self->peer_x = self->peer_y = 0;
       return;
     }
+  v->scale = LEGIBLE_SCALE;
   if (was_cut) /* stay, as far as the window and the picture allow */
     {
-      box.x = x + v->width / LEGIBLE_SCALE / 2;
-      box.y = y + v->height / LEGIBLE_SCALE / 2;
+      box.x = x + v->width / v->scale / 2;
+      box.y = y + v->height / v->scale / 2;
     }
   else
     {
       if (self->peer)
-        td__graph_view_align (self, self->beside, self->peer->beside);
+        td__graph_view_align (self, self->anchor, self->peer->anchor, self->beside,
+                              self->peer->beside);
       find_anchor (self, &box);
     }
-  td_viewport_fit_around (v, LEGIBLE_SCALE, box.x + box.width / 2, box.y + box.height / 2);
+  td_viewport_fit_around (v, v->scale, box.x + box.width / 2, box.y + box.height / 2);
   if (find_anchor (self, &box))
     td_viewport_show (v, &box, FIT_MARGIN);
 }

@@ -2,6 +2,7 @@
  * of them leads is whichever was touched last. SPDX-License-Identifier: MIT */
 #include "widgets/td-graph-view-private.h"
 
+#include <math.h>
 #include <string.h>
 
 #define SHOW_MARGIN 36.0
@@ -75,25 +76,59 @@ td__graph_view_share_content (TdGraphView *self)
   self->viewport.content_height = MAX (self->viewport.content_height, height);
 }
 
-gboolean
-td__graph_view_align (TdGraphView *self, gint event, gint peer_event)
+static void
+align (TdGraphView *self, gint event, gint peer_event)
 {
   TdSceneRect here, there;
   if (!td__graph_view_find_event (self, event, &here)
       || !td__graph_view_find_event (self->peer, peer_event, &there))
-    return FALSE;
+    return;
   self->peer_x = there.x - here.x;
   self->peer_y = there.y - here.y;
   self->peer->peer_x = -self->peer_x;
   self->peer->peer_y = -self->peer_y;
-  return TRUE;
+}
+
+/* How much around what is shown is in sight too, in pixels. */
+static double
+find_vicinity (const TdViewport *v)
+{
+  return MIN (v->width, v->height) / 3;
+}
+
+/* Both are in sight in a viewport where one is in the middle. */
+static gboolean
+are_near (const TdViewport *v, TdGraphView *view, gint event, gint other)
+{
+  TdSceneRect a, b;
+  const double most = find_vicinity (v) / v->scale;
+  return td__graph_view_find_event (view, event, &a)
+         && td__graph_view_find_event (view, other, &b) && fabs (a.x - b.x) < most
+         && fabs (a.y - b.y) < most;
 }
 
 void
-td_graph_view_align (TdGraphView *self, gint event, gint peer_event)
+td__graph_view_align (TdGraphView *self, gint event, gint peer_event, gint beside,
+                      gint peer_beside)
 {
-  if (!td__graph_view_sees_all (self) && td__graph_view_align (self, event, peer_event))
-    td__graph_view_moved (self);
+  if (event >= 0 && peer_event >= 0)
+    align (self, event, peer_event);
+  else if (event >= 0)
+    align (self, are_near (&self->viewport, self, event, beside) ? beside : event, peer_beside);
+  else
+    align (self, beside,
+           are_near (&self->viewport, self->peer, peer_event, peer_beside) ? peer_beside
+                                                                           : peer_event);
+}
+
+void
+td_graph_view_align (TdGraphView *self, gint event, gint peer_event, gint beside,
+                     gint peer_beside)
+{
+  if (td__graph_view_sees_all (self))
+    return;
+  td__graph_view_align (self, event, peer_event, beside, peer_beside);
+  td__graph_view_moved (self);
 }
 
 void
@@ -130,9 +165,11 @@ td_graph_view_show_events (TdGraphView *self, gint event, gint peer_event)
       here.x -= self->peer_x;
       here.y -= self->peer_y;
     }
-  td_viewport_show (&self->viewport, &here, SHOW_MARGIN);
+  const TdViewport *v = &self->viewport;
+  double around = is_here && is_there ? SHOW_MARGIN : MAX (SHOW_MARGIN, find_vicinity (v));
+  td_viewport_show (&self->viewport, &here, around);
   if (is_here && is_there)
-    td__graph_view_align (self, event, peer_event);
+    align (self, event, peer_event);
   td__graph_view_moved (self);
 }
 

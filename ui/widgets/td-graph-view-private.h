@@ -92,8 +92,10 @@ void td__graph_view_forget_painted (TdGraphView *self);
  * is none. */
 gboolean td__graph_view_minimap_box (TdGraphView *self, TdSceneRect *box);
 
-/** Let the peer's view show one event where this one shows the other. FALSE: one has none. */
-gboolean td__graph_view_align (TdGraphView *self, gint event, gint peer_event);
+/** Let the peer's view show its event where this one shows `event`. Where a side has none, what
+ * both have nearby stands side by side, or what that side has is where the other's event is. */
+void td__graph_view_align (TdGraphView *self, gint event, gint peer_event, gint beside,
+                           gint peer_beside);
 /** Make room in the viewport for the peer's content too, and fit at the same scale. */
 void td__graph_view_share_content (TdGraphView *self);
 

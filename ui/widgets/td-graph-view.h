@@ -71,13 +71,15 @@ void td_graph_view_set_whole (TdGraphView *self, gboolean whole);
 void td_graph_view_set_lanes (TdGraphView *self, TdViewLanes lanes);
 /** Mark operations: TdMark by event, copied; NULL: none. */
 void td_graph_view_set_marks (TdGraphView *self, const guint8 *marks, guint n);
-/** Open both around these events (-1: it has none) at a zoom at which names can be read, so
- * that `beside` and `peer_beside`, which both have, stand side by side. The view of a user who
- * has chosen what is in sight stays. */
+/** Open both around these events (-1: it has none) at a zoom at which names can be read; both
+ * have `beside` and `peer_beside`, the last ones before. The view of a user who has chosen what
+ * is in sight stays. */
 void td_graph_view_open_at (TdGraphView *self, gint event, gint peer_event, gint beside,
                             gint peer_beside);
-/** Let the peer show its event where this one shows `event`, if only a part is in sight. */
-void td_graph_view_align (TdGraphView *self, gint event, gint peer_event);
+/** Let the peer show its event where this one shows `event`; where a side has none (-1) it
+ * shows the place, by what both have before it. */
+void td_graph_view_align (TdGraphView *self, gint event, gint peer_event, gint beside,
+                          gint peer_beside);
 /** Bring the node of an event (-1: none) into sight, and on the peer that of `peer_event`, at
  * the same height if possible. */
 void td_graph_view_show_events (TdGraphView *self, gint event, gint peer_event);
