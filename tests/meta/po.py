@@ -24,8 +24,12 @@ SAMPLE = '''
   gtk_label_set_text (label, "—");
   g_strdup_printf ("%s-%u.png", name, n); g_strdup_printf ("Iteration %" G_GINT64_FORMAT, n);
   g_strdup_printf ("Saved %s", name);
+  gtk_accessible_update_property (view, GTK_ACCESSIBLE_PROPERTY_LABEL, "Outline of the graph", -1);
+  add_factf (self, "Time", "%.3f ms", ms);
+  add_factf (self, _ ("Time"), "not timed at all by %s", device); g_strdup ("Nothing to compare"); g_strdup ("td-dense");
 '''
-MISSED = ['"None at all"', '"Debug"', '"One line, (and "\n                             "another)"', '"Saved %s"']
+MISSED = ['"None at all"', '"Debug"', '"One line, (and "\n                             "another)"', '"Saved %s"', '"Outline of the graph"',
+          '"not timed at all by %s"', '"Nothing to compare"']
 
 
 def says(element):

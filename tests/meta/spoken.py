@@ -25,14 +25,19 @@ SHOWN = {
     "adw_preferences_row_set_title": [1], "adw_action_row_set_subtitle": [1],
     "adw_window_title_set_title": [1], "adw_window_title_set_subtitle": [1],
     "adw_button_content_set_label": [1], "adw_toast_new": [0],
+    "gtk_accessible_update_property": range(1, 40), "gtk_file_filter_set_name": [1],
+    "td_scene_view_new": [0], "td_index_table_new": [1], "td_find_bar_new": [0], "td_tensor_panel_new": [0, 1, 2],
+    "td_compare_layers_show": [2], "td__window_ask_where": [1], "show_reason": [1], "add_fact": [1, 2],
+    "add_link": [1], "name_step": [1], "name_widget": [1], "icon_button": [2], "add_filter": [1],
+    "show_chooser": [1, 2],
 }
 # A format is shown if it reads like a sentence; one that a macro is a part of (G_GINT64_FORMAT) cannot be
-# translated as it stands.
-FORMAT = "g_strdup_printf"
+# translated as it stands. So is what is copied.
+FORMATS = {"g_strdup_printf": [0], "g_strdup": [0], "add_factf": [1, 2]}
 SENTENCE = re.compile(r"^[A-Z][a-z]+:? |[a-z]{3}[:,]? (?:.* )?[a-z]{3}[ .:,]")
 NOT_SHOWN = {"Step %u"}  # what files of lessons have
 MACRO = re.compile(r"\s*[A-Z]")
-CALL = re.compile(r"\b(%s) \(" % "|".join([*SHOWN, FORMAT]))
+CALL = re.compile(r"\b(%s) \(" % "|".join([*SHOWN, *FORMATS]))
 WORDS = re.compile(r"[A-Za-z]{2}")
 
 
@@ -80,7 +85,8 @@ def unmarked(text):
     """Where literals are that people see and that no translator gets: (first, end)."""
     text, found = blank_comments(text), []
     for call in CALL.finditer(text):
-        shown, seen = SHOWN.get(call.group(1), [0]), SENTENCE if call.group(1) == FORMAT else WORDS
+        shown = SHOWN.get(call.group(1)) or FORMATS[call.group(1)]
+        seen = SENTENCE if call.group(1) in FORMATS else WORDS
         found += [(first, end) for argument, first, end, within in literals(text, call.end())
                   if argument in shown and not within and seen.search(value(text[first:end]))
                   and value(text[first:end]) not in NOT_SHOWN and not MACRO.match(text[end:])

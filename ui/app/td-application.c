@@ -202,14 +202,15 @@ show_chooser (TdApplication *self, const char *title, const char *filter,
       title, gtk_application_get_active_window (GTK_APPLICATION (self)),
       GTK_FILE_CHOOSER_ACTION_OPEN, _ ("_Open"), _ ("_Cancel"));
   add_filter (GTK_FILE_CHOOSER (dialog), filter, patterns);
-  add_filter (GTK_FILE_CHOOSER (dialog), "All Files", (const char *const[]){ "*", NULL });
+  add_filter (GTK_FILE_CHOOSER (dialog), _ ("All Files"), (const char *const[]){ "*", NULL });
   show_dialog (self, dialog);
 }
 
 static void
 app_open (GSimpleAction *action, GVariant *parameter, gpointer self)
 {
-  show_chooser (self, "Open Recording", "Recordings, Models, Pictures, Snapshots and Traces",
+  show_chooser (self, _ ("Open Recording"),
+                _ ("Recordings, Models, Pictures, Snapshots and Traces"),
                 (const char *const[]){ "*.tdtape", "*.c", "*.py", "*.onnx", "*.png", "*.pickle",
                                        "*.pkl", "*.json", "*.json.gz", NULL });
 }
@@ -255,7 +256,7 @@ dup_backends (void)
   if (!tapedeck
       || !g_spawn_sync (NULL, argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out, NULL,
                         NULL, NULL))
-    return g_strdup ("backends: the tapedeck command is not there to ask\n");
+    return g_strdup (_ ("backends: the tapedeck command is not there to ask\n"));
   return g_utf8_make_valid (out, -1);
 }
 

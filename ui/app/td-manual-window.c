@@ -164,7 +164,7 @@ new_side (Manual *m)
             *scroller = gtk_scrolled_window_new ();
   m->search = GTK_EDITABLE (gtk_search_entry_new ());
   gtk_accessible_update_property (GTK_ACCESSIBLE (m->search), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Search the manual", -1);
+                                  _ ("Search the manual"), -1);
   gtk_widget_add_css_class (side, "td-manual-side");
   gtk_widget_add_css_class (GTK_WIDGET (m->list), "navigation-sidebar");
   gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (scroller), GTK_POLICY_NEVER,

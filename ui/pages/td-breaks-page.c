@@ -154,9 +154,9 @@ add_row (TdBreaksPage *self, gint64 id)
                     .enabled = GTK_SWITCH (gtk_switch_new ()),
                     .entry = GTK_ENTRY (gtk_entry_new ()),
                     .hits = GTK_LABEL (gtk_label_new (NULL)) };
-  name_widget (GTK_WIDGET (parts->enabled), "Stop there");
-  name_widget (GTK_WIDGET (parts->entry), "Where to stop");
-  name_widget (remove, "Remove the breakpoint");
+  name_widget (GTK_WIDGET (parts->enabled), _ ("Stop there"));
+  name_widget (GTK_WIDGET (parts->entry), _ ("Where to stop"));
+  name_widget (remove, _ ("Remove the breakpoint"));
   gtk_widget_set_valign (GTK_WIDGET (parts->enabled), GTK_ALIGN_CENTER);
   gtk_widget_set_hexpand (GTK_WIDGET (parts->entry), TRUE);
   gtk_widget_add_css_class (GTK_WIDGET (parts->entry), "monospace");
@@ -285,7 +285,7 @@ new_line (TdBreaksPage *self)
   gtk_entry_set_completion (self->entry, completion);
   gtk_widget_add_css_class (GTK_WIDGET (self->entry), "monospace");
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "A new breakpoint", -1);
+                                  _ ("A new breakpoint"), -1);
   g_signal_connect (self->entry, "activate", G_CALLBACK (new_entered), self);
   self->error = GTK_LABEL (gtk_label_new (NULL));
   gtk_label_set_xalign (self->error, 0);
@@ -336,7 +336,7 @@ td_breaks_page_init (TdBreaksPage *self)
   gtk_list_box_set_selection_mode (self->list, GTK_SELECTION_NONE);
   gtk_widget_add_css_class (GTK_WIDGET (self->list), "td-notes");
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->list), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Breakpoints", -1);
+                                  _ ("Breakpoints"), -1);
   self->empty = GTK_LABEL (gtk_label_new (NULL));
   gtk_label_set_wrap (self->empty, TRUE);
   gtk_label_set_justify (self->empty, GTK_JUSTIFY_CENTER);

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-compare-page-private.h"
 
+#include <glib/gi18n-lib.h>
+
 /* Rows that have a match on one side or the other; one byte each. */
 static guint8 *
 find_rows (const TdCompare *c, const char *text, guint *n)
@@ -61,7 +63,7 @@ td_compare_page_search (TdComparePage *self, const char *text)
   for (gint i = 0; i <= chosen; i++)
     at += found[i];
   g_autofree char *words
-      = n ? g_strdup_printf ("%u of %u", at, n) : g_strdup ("No match on either side");
+      = n ? g_strdup_printf ("%u of %u", at, n) : g_strdup (_ ("No match on either side"));
   if (chosen >= 0)
     td__compare_page_show_row (self, (guint)chosen);
   td_find_bar_set_words (self->find, words);
@@ -83,7 +85,7 @@ closed (TdFindBar *bar, TdComparePage *self)
 GtkWidget *
 td__compare_page_new_find (TdComparePage *self)
 {
-  self->find = TD_FIND_BAR (td_find_bar_new ("Find in both graphs"));
+  self->find = TD_FIND_BAR (td_find_bar_new (_ ("Find in both graphs")));
   g_signal_connect (self->find, "search", G_CALLBACK (search), self);
   g_signal_connect (self->find, "closed", G_CALLBACK (closed), self);
   return GTK_WIDGET (self->find);

@@ -42,7 +42,7 @@ new_editor (const char *text)
   gtk_text_view_set_left_margin (GTK_TEXT_VIEW (view), 6);
   gtk_text_buffer_set_text (gtk_text_view_get_buffer (GTK_TEXT_VIEW (view)), valid, -1);
   gtk_accessible_update_property (GTK_ACCESSIBLE (view), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Names of layers, a line a pair", -1);
+                                  _ ("Names of layers, a line a pair"), -1);
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), view);
   gtk_scrolled_window_set_min_content_width (GTK_SCROLLED_WINDOW (scroller), 520);
   gtk_scrolled_window_set_min_content_height (GTK_SCROLLED_WINDOW (scroller), 260);

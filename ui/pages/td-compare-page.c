@@ -4,6 +4,7 @@
 #include "pages/td-compare-page-private.h"
 
 #include <adwaita.h>
+#include <glib/gi18n-lib.h>
 
 #include "settings/td-tip.h"
 
@@ -339,10 +340,11 @@ compare_snapshots (TdComparePage *self, TdIteration *mine)
                                        : NULL;
   if (!theirs)
     {
-      show_reason (self, error         ? error->message
-                         : self->other ? "A memory snapshot is compared with another one only."
-                                       : "Another snapshot beside this one shows which blocks "
-                                         "are new in it, and which stacks allocated them.");
+      show_reason (self, error ? error->message
+                         : self->other
+                             ? _ ("A memory snapshot is compared with another one only.")
+                             : _ ("Another snapshot beside this one shows which blocks "
+                                  "are new in it, and which stacks allocated them."));
       return TRUE;
     }
   if (!td_compare_snapshots_is_set (self->snapshots))
@@ -376,7 +378,7 @@ update (TdComparePage *self)
   g_autoptr (TdIteration) theirs
       = mine ? td__compare_page_find_other (self, mine, &error) : NULL;
   if (!mine || !theirs)
-    show_reason (self, error ? error->message : "Nothing was recorded yet.");
+    show_reason (self, error ? error->message : _ ("Nothing was recorded yet."));
   else if (self->of[self->mine] != mine || self->of[1 - self->mine] != theirs)
     show_pair (self, mine, theirs);
   else

@@ -91,7 +91,7 @@ td__compare_page_check_port (TdComparePage *self)
       && (strcmp (view, "by-layer") != 0 || !gtk_widget_get_mapped (GTK_WIDGET (self->layers))))
     return;
   self->port_asked = TRUE;
-  td_compare_layers_show (self->layers, NULL, "Comparing layers…");
+  td_compare_layers_show (self->layers, NULL, _ ("Comparing layers…"));
   self->port_job = g_cancellable_new ();
   g_autoptr (GTask) task = g_task_new (self, self->port_job, checked, self);
   g_task_set_check_cancellable (task, FALSE);

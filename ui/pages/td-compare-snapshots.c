@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-compare-snapshots.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "scene/td-format.h"
@@ -340,7 +341,8 @@ td_compare_snapshots_init (TdCompareSnapshots *self)
   GtkWidget *scroller = gtk_scrolled_window_new ();
   self->list = td_index_list_new ();
   self->selection = td_index_list_new_selection (self->list, G_CALLBACK (row_selected), self);
-  self->table = td_index_table_new (self->selection, "Stacks with blocks that are new or gone");
+  self->table
+      = td_index_table_new (self->selection, _ ("Stacks with blocks that are new or gone"));
   gtk_widget_set_name (GTK_WIDGET (self->table), "compare-snapshots");
   gtk_widget_add_css_class (GTK_WIDGET (self->table), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)

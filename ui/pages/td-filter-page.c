@@ -276,7 +276,7 @@ new_table (TdFilterPage *self)
   self->list = td_index_list_new ();
   self->selection
       = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
-  self->view = td_index_table_new (self->selection, "Operations that match");
+  self->view = td_index_table_new (self->selection, _ ("Operations that match"));
   g_signal_connect (self->view, "activate", G_CALLBACK (row_activated), self);
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
     td_index_table_add (self->view, columns[i].title, columns[i].expand, &columns[i],

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-graph-page.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "settings/td-keys.h"
 #include "widgets/td-find-bar.h"
 
@@ -162,7 +164,7 @@ td_graph_page_close_find (TdGraphPage *self)
 static GtkWidget *
 new_search (TdGraphPage *self)
 {
-  self->find = TD_FIND_BAR (td_find_bar_new ("Find in the graph"));
+  self->find = TD_FIND_BAR (td_find_bar_new (_ ("Find in the graph")));
   g_signal_connect (self->find, "search", G_CALLBACK (search), self);
   g_signal_connect (self->find, "closed", G_CALLBACK (find_closed), self);
   return GTK_WIDGET (self->find);

@@ -545,7 +545,7 @@ td_inside_page_init (TdInsidePage *self)
   self->title = new_label (box, FALSE);
   gtk_widget_add_css_class (GTK_WIDGET (self->title), "dim-label");
   self->list = TD_SCENE_VIEW (
-      td_scene_view_new ("Operations inside the fused group", make_list, self));
+      td_scene_view_new (_ ("Operations inside the fused group"), make_list, self));
   gtk_widget_set_name (GTK_WIDGET (self->list), "inside");
   gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->list));
   self->facts = new_label (box, TRUE);
@@ -560,8 +560,8 @@ td_inside_page_init (TdInsidePage *self)
                                _ ("Let the program run until it stands before it"));
   g_signal_connect (self->run_to, "clicked", G_CALLBACK (run_to), self);
   gtk_box_append (GTK_BOX (box), self->run_to);
-  self->value
-      = TD_SCENE_VIEW (td_scene_view_new ("Value of the operation's result", make_value, self));
+  self->value = TD_SCENE_VIEW (
+      td_scene_view_new (_ ("Value of the operation's result"), make_value, self));
   gtk_widget_set_name (GTK_WIDGET (self->value), "inside-value");
   gtk_widget_set_size_request (GTK_WIDGET (self->value), -1, VALUE_HEIGHT);
   gtk_widget_set_vexpand (GTK_WIDGET (self->value), TRUE);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-inspector-facts.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "scene/td-format.h"
@@ -192,7 +193,7 @@ add_times (TdFacts *self, const TdFactsSubject *s)
   char text[TD_FORMAT_SIZE];
   if (!td_devices_is_work (s->iteration, event))
     {
-      add_fact (self, "Time", cost);
+      add_fact (self, _ ("Time"), cost);
       return;
     }
   g_autofree char *name = td_devices_dup_name (s->iteration, device);
@@ -201,7 +202,7 @@ add_times (TdFacts *self, const TdFactsSubject *s)
   else
     add_factf (self, "Time", "not timed on %s", name);
   if (tape->event_duration_ns && !(tape->events[event].flags & TD_TAPE_EVENT_CAPTURED))
-    add_fact (self, "Issued in", td_format_ns (text, tape->event_duration_ns[event]));
+    add_fact (self, _ ("Issued in"), td_format_ns (text, tape->event_duration_ns[event]));
 }
 
 static void
@@ -210,14 +211,14 @@ show_op (TdFacts *self, const TdFactsSubject *s)
   const TdTapeIteration *tape = td_iteration_get_tape (s->iteration);
   const TdTapeEvent *event = &tape->events[s->event];
   g_autofree char *site = td_iteration_dup_site (s->iteration, (guint)s->event);
-  add_fact (self, "Operation", td_iteration_get_op_name (s->iteration, (guint)s->event));
-  add_fact (self, "Layer", td_iteration_get_link_path (s->iteration, (guint)s->event));
-  add_fact (self, "Phase", phase_names[MIN (event->phase, 3)]);
+  add_fact (self, _ ("Operation"), td_iteration_get_op_name (s->iteration, (guint)s->event));
+  add_fact (self, _ ("Layer"), td_iteration_get_link_path (s->iteration, (guint)s->event));
+  add_fact (self, _ ("Phase"), phase_names[MIN (event->phase, 3)]);
   add_factf (self, "Event", "%d of %u", s->event, tape->n_events);
-  add_fact (self, "Attributes", td_iteration_get_string (s->iteration, event->attrs));
-  add_fact (self, "Called at", site);
+  add_fact (self, _ ("Attributes"), td_iteration_get_string (s->iteration, event->attrs));
+  add_fact (self, _ ("Called at"), site);
   add_times (self, s);
-  add_factf (self, "Started", "%.3f ms into the iteration",
+  add_factf (self, "Started", _ ("%.3f ms into the iteration"),
              (double)tape->event_start_ns[s->event] / 1e6);
   for (guint i = 0; i < event->n_in; i++)
     {
@@ -228,19 +229,19 @@ show_op (TdFacts *self, const TdFactsSubject *s)
   for (guint i = 0; i < event->n_out; i++)
     {
       g_autofree char *var = dup_var (s->iteration, tape->outs[event->first_out + i]);
-      add_fact (self, i ? "" : "Outputs", var);
+      add_fact (self, i ? "" : _ ("Outputs"), var);
     }
   g_autofree char *fault = td_iteration_dup_fault (s->iteration, (guint)s->event);
   if (fault)
-    add_fact (self, "Result", fault);
+    add_fact (self, _ ("Result"), fault);
   else if (event->flags & TD_TAPE_EVENT_FAILED)
-    add_fact (self, "Result", "failed: its outputs are poisoned");
+    add_fact (self, _ ("Result"), _ ("failed: its outputs are poisoned"));
   if (event->flags & TD_TAPE_EVENT_ACCUMULATED)
-    add_fact (self, "Result", "added into the earlier content of its output");
+    add_fact (self, _ ("Result"), _ ("added into the earlier content of its output"));
   if (event->flags & TD_TAPE_EVENT_REPLAYED)
-    add_fact (self, "Run from", "a static schedule");
+    add_fact (self, _ ("Run from"), _ ("a static schedule"));
   if (event->flags & TD_TAPE_EVENT_CAPTURED)
-    add_fact (self, "Time", "not measured: it ran inside a CUDA graph");
+    add_fact (self, _ ("Time"), _ ("not measured: it ran inside a CUDA graph"));
 }
 
 static void
@@ -249,15 +250,15 @@ show_life (TdFacts *self, const TdFactsSubject *s)
   const TdTapeIteration *tape = td_iteration_get_tape (s->iteration);
   const TdTapeVar *var = &tape->vars[s->var];
   char text[TD_FORMAT_SIZE];
-  add_fact (self, "Bytes", td_format_bytes (text, var->bytes));
-  add_fact (self, "Category", td_category_label (var->category));
+  add_fact (self, _ ("Bytes"), td_format_bytes (text, var->bytes));
+  add_fact (self, _ ("Category"), td_category_label (var->category));
   if (var->flags & TD_TAPE_VAR_CHANNELS_LAST)
-    add_fact (self, "Layout", "channels last: axis 1 runs fastest in memory");
+    add_fact (self, _ ("Layout"), _ ("channels last: axis 1 runs fastest in memory"));
   if (var->producer >= 0)
     add_factf (self, "Written", "event %d, %s", var->producer,
                td_iteration_get_op_name (s->iteration, (guint)var->producer));
   else
-    add_fact (self, "Written", "before this iteration, or by the program");
+    add_fact (self, _ ("Written"), _ ("before this iteration, or by the program"));
   guint n;
   const gint32 *readers = td_iteration_get_consumers (s->iteration, (guint)s->var, &n);
   TdMoment moment = td_session_get_moment (s->session);
@@ -265,12 +266,12 @@ show_life (TdFacts *self, const TdFactsSubject *s)
   for (guint i = 0; i < n && next < 0; i++)
     if (readers[i] > moment.event)
       next = readers[i];
-  add_factf (self, "Read by", "%u operation%s", n, n == 1 ? "" : "s");
+  add_factf (self, _ ("Read by"), "%u operation%s", n, n == 1 ? "" : "s");
   if (next >= 0)
-    add_factf (self, "Next use", "event %d, %s", next,
+    add_factf (self, _ ("Next use"), "event %d, %s", next,
                td_iteration_get_op_name (s->iteration, (guint)next));
   if (n)
-    add_factf (self, "Last use", "event %d, %s", readers[n - 1],
+    add_factf (self, _ ("Last use"), "event %d, %s", readers[n - 1],
                td_iteration_get_op_name (s->iteration, (guint)readers[n - 1]));
   gboolean freed = FALSE;
   for (guint32 i = 0; i < tape->n_memory; i++)
@@ -284,11 +285,11 @@ show_life (TdFacts *self, const TdFactsSubject *s)
       freed = freed || !alloc;
     }
   if (!freed)
-    add_fact (self, "Freed", "not in this iteration");
+    add_fact (self, _ ("Freed"), _ ("not in this iteration"));
   if (var->flags & TD_TAPE_VAR_RETAINED)
-    add_fact (self, "Held by", "its operation, for backward");
+    add_fact (self, _ ("Held by"), _ ("its operation, for backward"));
   if (var->flags & TD_TAPE_VAR_UNCHAINED)
-    add_fact (self, "Graph", "cut from its creator in this iteration");
+    add_fact (self, _ ("Graph"), _ ("cut from its creator in this iteration"));
 }
 
 static void
@@ -301,7 +302,7 @@ show_links (TdFacts *self, const TdFactsSubject *s)
       guint32 v = tape->ins[event->first_in + i];
       g_autofree char *text = dup_var (s->iteration, v);
       gint32 producer = tape->vars[v].producer;
-      add_link (self, i ? "" : "In", text,
+      add_link (self, i ? "" : _ ("In"), text,
                 producer >= 0 ? tape->events[producer].key : tape->vars[v].key);
     }
   for (guint i = 0; i < event->n_out && i < MAX_LINKS; i++)
@@ -314,17 +315,17 @@ show_links (TdFacts *self, const TdFactsSubject *s)
           g_autofree char *text = g_strdup_printf (
               "%s  event %d", td_iteration_get_op_name (s->iteration, (guint)readers[k]),
               readers[k]);
-          add_link (self, i || k ? "" : "Read by", text, tape->events[readers[k]].key);
+          add_link (self, i || k ? "" : _ ("Read by"), text, tape->events[readers[k]].key);
         }
     }
   guint n_twins;
   const gint32 *twins = td_iteration_get_twins (s->iteration, (guint)s->event, &n_twins);
   for (guint k = 0; k < n_twins && k < MAX_LINKS; k++)
-    add_link (self, k ? "" : "Backward",
+    add_link (self, k ? "" : _ ("Backward"),
               td_iteration_get_op_name (s->iteration, (guint)twins[k]),
               tape->events[twins[k]].key);
   if (event->twin >= 0 && (guint32)event->twin < tape->n_events)
-    add_link (self, "Forward", td_iteration_get_op_name (s->iteration, (guint)event->twin),
+    add_link (self, _ ("Forward"), td_iteration_get_op_name (s->iteration, (guint)event->twin),
               tape->events[event->twin].key);
 }
 

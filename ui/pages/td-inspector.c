@@ -360,11 +360,11 @@ new_head (TdInspector *self)
 static void
 add_pages (TdInspector *self)
 {
-  self->value = TD_TENSOR_PANEL (td_tensor_panel_new ("Value of the tensor", "No Value",
-                                                      "Select an operation or a variable"));
-  self->gradient
-      = TD_TENSOR_PANEL (td_tensor_panel_new ("Gradient of the tensor", "No Gradient Here",
-                                              "A parameter has one after the backward pass"));
+  self->value = TD_TENSOR_PANEL (td_tensor_panel_new (_ ("Value of the tensor"), _ ("No Value"),
+                                                      _ ("Select an operation or a variable")));
+  self->gradient = TD_TENSOR_PANEL (
+      td_tensor_panel_new (_ ("Gradient of the tensor"), _ ("No Gradient Here"),
+                           _ ("A parameter has one after the backward pass")));
   GtkWidget *value = td_tensor_panel_get_picture (self->value);
   GtkWidget *gradient = td_tensor_panel_get_picture (self->gradient);
   gtk_widget_set_name (value, "value");

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-iterations-page.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "scene/td-format.h"
 #include "schedule/td-schedule.h"
 #include "widgets/td-gradual-list.h"
@@ -280,7 +282,7 @@ td_iterations_page_init (TdIterationsPage *self)
   self->list = td_index_list_new ();
   self->selection
       = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
-  self->view = td_index_table_new (self->selection, "Iterations of the recording");
+  self->view = td_index_table_new (self->selection, _ ("Iterations of the recording"));
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
     td_index_table_add (self->view, columns[i].title, columns[i].expand, &columns[i],
                         G_CALLBACK (setup_cell), G_CALLBACK (bind_cell), NULL, self);

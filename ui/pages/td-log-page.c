@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-log-page.h"
 
+#include <glib/gi18n-lib.h>
+
 #define MAX_LINES 10000
 #define TRIM_LINES 1000
 
@@ -74,7 +76,7 @@ td_log_page_init (TdLogPage *self)
   gtk_text_view_set_right_margin (self->view, 12);
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-log");
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Output of the program", -1);
+                                  _ ("Output of the program"), -1);
   GtkTextBuffer *buffer = gtk_text_view_get_buffer (self->view);
   GtkTextIter end;
   gtk_text_buffer_get_end_iter (buffer, &end);

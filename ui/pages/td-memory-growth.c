@@ -416,7 +416,7 @@ update_sentence (TdMemoryGrowth *self)
   g_autofree char *valid = g_utf8_make_valid (text, -1);
   gtk_widget_set_visible (bar->icon, oom || (holders && td_holders_n_growing (holders) > 0));
   gtk_accessible_update_property (GTK_ACCESSIBLE (bar->icon), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  oom ? "Memory ran out" : "Memory grows", -1);
+                                  oom ? _ ("Memory ran out") : _ ("Memory grows"), -1);
   if (strcmp (gtk_label_get_text (bar->text), valid) == 0)
     return;
   gtk_label_set_text (bar->text, valid);

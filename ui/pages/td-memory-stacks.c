@@ -377,7 +377,7 @@ td_memory_stacks_build (TdMemoryStacks *self, GtkBuilder *builder)
   self->all = GTK_WIDGET (gtk_builder_get_object (builder, "stacks-all"));
   g_signal_connect_object (self->all, "clicked", G_CALLBACK (all_clicked), self, 0);
   self->selection = td_index_list_new_selection (self->list, G_CALLBACK (row_selected), self);
-  self->table = td_index_table_new (self->selection, "Blocks of memory at the playhead");
+  self->table = td_index_table_new (self->selection, _ ("Blocks of memory at the playhead"));
   gtk_widget_set_name (GTK_WIDGET (self->table), "stacks-table");
   gtk_widget_add_css_class (GTK_WIDGET (self->table), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)

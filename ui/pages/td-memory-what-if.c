@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-memory-what-if.h"
 
+#include <glib/gi18n-lib.h>
 #include <math.h>
 
 #include "memory/td-what-if.h"
@@ -47,7 +48,7 @@ get_what_if (TdMemoryWhatIf *self)
   if (self->what_if)
     td_what_if_choose_first (self->what_if, self->n);
   else
-    self->trouble = g_strdup (error ? error->message : "This iteration has not ended.");
+    self->trouble = g_strdup (error ? error->message : _ ("This iteration has not ended."));
   return self->what_if;
 }
 

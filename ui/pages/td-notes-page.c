@@ -127,7 +127,8 @@ new_curve (TdNotesPage *self, guint64 key)
 {
   Curve *curve = g_new (Curve, 1);
   *curve = (Curve){ self, key };
-  GtkWidget *view = td_scene_view_new ("Norm over the iterations before", make_curve, curve);
+  GtkWidget *view
+      = td_scene_view_new (_ ("Norm over the iterations before"), make_curve, curve);
   g_object_set_data_full (G_OBJECT (view), "curve", curve, g_free);
   gtk_widget_set_size_request (view, 110, 30);
   gtk_widget_set_valign (view, GTK_ALIGN_CENTER);

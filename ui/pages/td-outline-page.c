@@ -590,11 +590,11 @@ td_outline_page_init (TdOutlinePage *self)
   self->view = GTK_COLUMN_VIEW (gtk_column_view_new (NULL));
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-dense");
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Outline of the computation graph", -1);
+                                  _ ("Outline of the computation graph"), -1);
   /* its rows take the focus through the list inside */
   GtkWidget *list = gtk_widget_get_last_child (GTK_WIDGET (self->view));
   gtk_accessible_update_property (GTK_ACCESSIBLE (list), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Outline of the computation graph", -1);
+                                  _ ("Outline of the computation graph"), -1);
   g_signal_connect (self->view, "activate", G_CALLBACK (row_activated), self);
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
     append_column (self, &columns[i]);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-picture-page.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #define MOST_PIXELS (64 << 20)
@@ -136,7 +137,7 @@ td_picture_page_init (TdPicturePage *self)
   gtk_widget_set_hexpand (scroller, TRUE);
   gtk_widget_set_vexpand (scroller, TRUE);
   gtk_accessible_update_property (GTK_ACCESSIBLE (scroller), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Picture", -1);
+                                  _ ("Picture"), -1);
 
   self->actual = gtk_toggle_button_new_with_mnemonic ("_Actual Size");
   gtk_widget_set_halign (self->actual, GTK_ALIGN_END);

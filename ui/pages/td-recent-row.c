@@ -103,7 +103,7 @@ digest_tape (GTask *task, gpointer source, gpointer data, GCancellable *cancella
       td_tape_reader_free (reader);
     }
   else
-    d->badge = g_strdup ("Cannot be read");
+    d->badge = g_strdup (_ ("Cannot be read"));
   g_task_return_pointer (task, d, (GDestroyNotify)digest_free);
 }
 

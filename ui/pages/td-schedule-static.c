@@ -79,7 +79,8 @@ state_text (const TdStaticsFunction *c)
   if (c->state.verified_at > 0)
     return g_strdup_printf ("✓ Verified in iteration %" G_GUINT64_FORMAT,
                             c->state.verified_at - 1);
-  return g_strdup (c->state.all_replays > 0 ? "Replayed, never verified" : "Not replayed yet");
+  return g_strdup (c->state.all_replays > 0 ? "Replayed, never verified"
+                                            : _ ("Not replayed yet"));
 }
 
 void

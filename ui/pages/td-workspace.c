@@ -106,7 +106,7 @@ new_left (TdWorkspace *self)
   gtk_actionable_set_action_name (GTK_ACTIONABLE (find), "win.find");
   gtk_widget_set_tooltip_text (find, _ ("Find in the graph (Ctrl+F)"));
   gtk_accessible_update_property (GTK_ACCESSIBLE (find), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Find in the graph", -1);
+                                  _ ("Find in the graph"), -1);
   gtk_box_append (GTK_BOX (head), find);
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
   gtk_widget_add_css_class (box, "td-side");
@@ -187,7 +187,7 @@ new_debug (TdWorkspace *self)
   gtk_widget_add_css_class (GTK_WIDGET (self->dock), "td-dock");
   self->body = GTK_PANED (gtk_paned_new (GTK_ORIENTATION_VERTICAL));
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->body), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Between the graph and the panels", -1);
+                                  _ ("Between the graph and the panels"), -1);
   gtk_paned_set_start_child (self->body, GTK_WIDGET (self->left));
   gtk_paned_set_end_child (self->body, GTK_WIDGET (self->dock));
   gtk_paned_set_resize_end_child (self->body, FALSE);

@@ -322,7 +322,7 @@ new_list (TdCallStack *self)
       gtk_list_view_new (g_object_ref (GTK_SELECTION_MODEL (self->selection)), factory));
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-frames");
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Calls of the stack, innermost first", -1);
+                                  _ ("Calls of the stack, innermost first"), -1);
   g_signal_connect (self->view, "activate", G_CALLBACK (row_activated), self);
   self->scroller = gtk_scrolled_window_new ();
   gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (self->scroller), GTK_POLICY_NEVER,

@@ -6,6 +6,7 @@
 #include "widgets/td-compare-list.h"
 #include "widgets/td-index-list.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 struct _TdCompareLayers
@@ -340,7 +341,7 @@ td_compare_layers_init (TdCompareLayers *self)
   self->list = td_index_list_new ();
   self->selection
       = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
-  self->view = td_index_table_new (self->selection, "Layers of both sides");
+  self->view = td_index_table_new (self->selection, _ ("Layers of both sides"));
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
     td_index_table_add (self->view, columns[i].title, columns[i].expand, &columns[i],

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-compare-list.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "widgets/td-gradual-list.h"
 #include "widgets/td-hover-row.h"
 #include "widgets/td-index-list.h"
@@ -312,8 +314,8 @@ td_compare_list_set_compare (TdCompareList *self, const TdCompare *compare,
   self->syncing = FALSE;
   g_autofree char *title
       = self->n ? g_strdup_printf ("%u Difference%s", self->n, self->n == 1 ? "" : "s")
-        : compare && compare->n_numeric && !numbers ? g_strdup ("Only Numbers Differ")
-                                                    : g_strdup ("No Differences");
+        : compare && compare->n_numeric && !numbers ? g_strdup (_ ("Only Numbers Differ"))
+                                                    : g_strdup (_ ("No Differences"));
   gtk_label_set_text (self->title, title);
   g_autofree char *label = g_strdup_printf ("%s %u", td_mark_looks[TD_MARK_NUMBERS].glyph,
                                             compare ? compare->n_numeric : 0);

@@ -105,7 +105,7 @@ td_compare_side_new (const char *letter)
 {
   TdCompareSide *self = g_object_new (TD_TYPE_COMPARE_SIDE, NULL);
   gtk_label_set_text (self->letter, letter);
-  name_step (self->back, "Previous iteration", letter);
-  name_step (self->forward, "Next iteration", letter);
+  name_step (self->back, _ ("Previous iteration"), letter);
+  name_step (self->forward, _ ("Next iteration"), letter);
   return GTK_WIDGET (self);
 }

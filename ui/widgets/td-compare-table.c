@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-compare-table.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "widgets/td-compare-list.h"
 #include "widgets/td-hover-row.h"
 #include "widgets/td-index-list.h"
@@ -216,7 +218,7 @@ td_compare_table_init (TdCompareTable *self)
   self->list = td_index_list_new ();
   self->selection
       = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
-  self->view = td_index_table_new (self->selection, "Operations of both sides");
+  self->view = td_index_table_new (self->selection, _ ("Operations of both sides"));
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
     td_index_table_add (self->view, columns[i].title, columns[i].expand, &columns[i],

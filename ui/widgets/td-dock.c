@@ -269,12 +269,12 @@ td_dock_init (TdDock *self)
     build_place (self, i);
   GtkWidget *right = self->right = gtk_paned_new (GTK_ORIENTATION_HORIZONTAL);
   gtk_accessible_update_property (GTK_ACCESSIBLE (right), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Between the second and the third panel", -1);
+                                  _ ("Between the second and the third panel"), -1);
   gtk_paned_set_start_child (GTK_PANED (right), self->places[1].box);
   gtk_paned_set_end_child (GTK_PANED (right), self->places[2].box);
   GtkWidget *all = gtk_paned_new (GTK_ORIENTATION_HORIZONTAL);
   gtk_accessible_update_property (GTK_ACCESSIBLE (all), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Between the first and the second panel", -1);
+                                  _ ("Between the first and the second panel"), -1);
   gtk_paned_set_start_child (GTK_PANED (all), self->places[0].box);
   gtk_paned_set_end_child (GTK_PANED (all), right);
   gtk_paned_set_position (GTK_PANED (all), 480);

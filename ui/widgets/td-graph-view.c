@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-graph-view-private.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "widgets/td-draw-later.h"
@@ -69,7 +70,7 @@ update_description (TdGraphView *self)
         }
     }
   gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION,
-                                  text ? text : "Nothing is selected", -1);
+                                  text ? text : _ ("Nothing is selected"), -1);
 }
 
 /* ---- viewport ---- */
@@ -695,7 +696,7 @@ td_graph_view_init (TdGraphView *self)
   gtk_widget_set_hexpand (widget, TRUE);
   gtk_widget_set_vexpand (widget, TRUE);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Computation graph", -1);
+                                  _ ("Computation graph"), -1);
   AdwStyleManager *style = adw_style_manager_get_default ();
   g_signal_connect_object (style, "notify::dark", G_CALLBACK (invalidate_scene), self,
                            G_CONNECT_SWAPPED);

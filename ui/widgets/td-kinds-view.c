@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-kinds-view.h"
 
+#include <glib/gi18n-lib.h>
+
 struct _TdKindsView
 {
   GtkWidget parent;
@@ -83,13 +85,13 @@ td_kinds_view_init (TdKindsView *self)
   gtk_grid_set_column_spacing (self->grid, 18);
   gtk_widget_add_css_class (GTK_WIDGET (self->grid), "td-kinds");
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->grid), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Dynamic and static graphs", -1);
+                                  _ ("Dynamic and static graphs"), -1);
   self->scroller = gtk_scrolled_window_new ();
   gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (self->scroller), GTK_POLICY_NEVER,
                                   GTK_POLICY_AUTOMATIC);
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->scroller), GTK_WIDGET (self->grid));
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->scroller),
-                                  GTK_ACCESSIBLE_PROPERTY_LABEL, "Dynamic and static graphs",
-                                  -1);
+                                  GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  _ ("Dynamic and static graphs"), -1);
   gtk_widget_set_parent (self->scroller, GTK_WIDGET (self));
 }

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-stack-switcher.h"
 
+#include <glib/gi18n-lib.h>
+
 struct _TdStackSwitcher
 {
   GtkWidget parent;
@@ -104,7 +106,7 @@ td_stack_switcher_new (GtkStack *stack)
   gtk_widget_add_css_class (self->menu, "td-small");
   gtk_widget_set_halign (self->menu, GTK_ALIGN_START);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->menu), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "What this panel shows", -1);
+                                  _ ("What this panel shows"), -1);
   gtk_widget_set_parent (self->buttons, GTK_WIDGET (self));
   gtk_widget_set_parent (self->menu, GTK_WIDGET (self));
   page_shown (self);

@@ -253,7 +253,7 @@ save_picture (TdWindow *self, const char *path)
 static void
 run_export (TdWindow *self, const char *parameter)
 {
-  td__window_ask_where (self, "Export the Graph (.png, .svg or .pdf)", "graph.svg",
+  td__window_ask_where (self, _ ("Export the Graph (.png, .svg or .pdf)"), "graph.svg",
                         save_picture);
 }
 

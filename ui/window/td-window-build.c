@@ -106,7 +106,7 @@ build_header (TdWindow *self)
   adw_header_bar_pack_start (bar, self->open_button);
   self->work_start = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
   gtk_box_append (GTK_BOX (self->work_start),
-                  icon_button ("sidebar-show-symbolic", "win.toggle-outline", "Outline"));
+                  icon_button ("sidebar-show-symbolic", "win.toggle-outline", _ ("Outline")));
   self->live_mark = gtk_image_new_from_icon_name ("media-record-symbolic");
   gtk_widget_add_css_class (self->live_mark, "td-live");
   gtk_widget_set_tooltip_text (self->live_mark, _ ("The program is being recorded"));
@@ -119,19 +119,19 @@ build_header (TdWindow *self)
   gtk_box_append (GTK_BOX (self->work_start), GTK_WIDGET (self->progress));
   gtk_widget_set_tooltip_text (GTK_WIDGET (self->progress), _ ("How far training is"));
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->progress),
-                                  GTK_ACCESSIBLE_PROPERTY_LABEL, "How far training is", -1);
+                                  GTK_ACCESSIBLE_PROPERTY_LABEL, _ ("How far training is"), -1);
   GtkWidget *history = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
   gtk_widget_add_css_class (history, "linked");
   gtk_box_append (GTK_BOX (history),
-                  icon_button ("go-previous-symbolic", "win.back", "Back in history"));
+                  icon_button ("go-previous-symbolic", "win.back", _ ("Back in history")));
   gtk_box_append (GTK_BOX (history),
-                  icon_button ("go-next-symbolic", "win.forward", "Forward in history"));
+                  icon_button ("go-next-symbolic", "win.forward", _ ("Forward in history")));
   gtk_box_append (GTK_BOX (self->work_start), history);
   gtk_box_append (GTK_BOX (self->work_start), td__window_new_rank_list (self));
   adw_header_bar_pack_start (bar, self->work_start);
 
   self->work_end
-      = icon_button ("sidebar-show-right-symbolic", "win.toggle-inspector", "Inspector");
+      = icon_button ("sidebar-show-right-symbolic", "win.toggle-inspector", _ ("Inspector"));
   adw_header_bar_pack_end (bar, self->work_end);
   GtkWidget *menu = gtk_menu_button_new ();
   gtk_menu_button_set_icon_name (GTK_MENU_BUTTON (menu), "open-menu-symbolic");
@@ -139,9 +139,9 @@ build_header (TdWindow *self)
   gtk_menu_button_set_menu_model (GTK_MENU_BUTTON (menu), get_menu ());
   gtk_widget_set_tooltip_text (menu, _ ("Main Menu"));
   gtk_accessible_update_property (GTK_ACCESSIBLE (menu), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Main Menu", -1);
+                                  _ ("Main Menu"), -1);
   adw_header_bar_pack_end (bar, menu);
-  self->find_button = icon_button ("edit-find-symbolic", "win.find", "Find");
+  self->find_button = icon_button ("edit-find-symbolic", "win.find", _ ("Find"));
   adw_header_bar_pack_end (bar, self->find_button);
   self->perspectives = td_workspace_new_switcher (self->workspace);
   adw_header_bar_pack_end (bar, self->perspectives);
@@ -215,7 +215,7 @@ build_message (TdWindow *self)
   self->message_progress = GTK_PROGRESS_BAR (gtk_progress_bar_new ());
   gtk_widget_set_size_request (GTK_WIDGET (self->message_progress), 360, -1);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->message_progress),
-                                  GTK_ACCESSIBLE_PROPERTY_LABEL, "How far it is", -1);
+                                  GTK_ACCESSIBLE_PROPERTY_LABEL, _ ("How far it is"), -1);
   gtk_widget_set_visible (GTK_WIDGET (self->message_progress), FALSE);
   gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->message_progress));
   GtkWidget *buttons = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);

@@ -90,7 +90,7 @@ td__run_compare_iteration (TdWindow *self, const char *parameter)
   gtk_entry_set_activates_default (GTK_ENTRY (entry), TRUE);
   gtk_entry_set_input_purpose (GTK_ENTRY (entry), GTK_INPUT_PURPOSE_DIGITS);
   gtk_accessible_update_property (GTK_ACCESSIBLE (entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Number of the iteration", -1);
+                                  _ ("Number of the iteration"), -1);
   adw_message_dialog_set_extra_child (ADW_MESSAGE_DIALOG (dialog), entry);
   adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", _ ("_Cancel"),
                                     "compare", _ ("C_ompare"), NULL);
@@ -123,7 +123,7 @@ td__run_compare_recording (TdWindow *self, const char *parameter)
       _ ("Compare With a Recording"), GTK_WINDOW (self), GTK_FILE_CHOOSER_ACTION_OPEN,
       _ ("C_ompare"), _ ("_Cancel"));
   g_autoptr (GtkFileFilter) filter = gtk_file_filter_new ();
-  gtk_file_filter_set_name (filter, "Recordings");
+  gtk_file_filter_set_name (filter, _ ("Recordings"));
   gtk_file_filter_add_pattern (filter, "*.tdtape");
   gtk_file_filter_add_pattern (filter, "*.npz");    /* a reference */
   gtk_file_filter_add_pattern (filter, "*.pickle"); /* a memory snapshot */

@@ -88,7 +88,7 @@ void
 td__run_save_copy (TdWindow *self, const char *parameter)
 {
   g_autofree char *name = g_strconcat (td_session_get_name (self->session), ".tdtape", NULL);
-  td__window_ask_where (self, "Save a Copy of the Recording", name, td__window_save_copy);
+  td__window_ask_where (self, _ ("Save a Copy of the Recording"), name, td__window_save_copy);
 }
 
 /* ---- going there ---- */
@@ -140,7 +140,7 @@ td__run_go_to_place (TdWindow *self, const char *parameter)
   GtkWidget *entry = gtk_entry_new ();
   gtk_entry_set_activates_default (GTK_ENTRY (entry), TRUE);
   gtk_accessible_update_property (GTK_ACCESSIBLE (entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Where to go", -1);
+                                  _ ("Where to go"), -1);
   adw_message_dialog_set_extra_child (ADW_MESSAGE_DIALOG (dialog), entry);
   adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", _ ("_Cancel"), "go",
                                     _ ("_Go"), NULL);

@@ -60,7 +60,7 @@ td__run_note (TdWindow *self, const char *parameter)
   gtk_entry_set_max_length (GTK_ENTRY (entry), 1000);
   gtk_entry_set_activates_default (GTK_ENTRY (entry), TRUE);
   gtk_accessible_update_property (GTK_ACCESSIBLE (entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Text of the note", -1);
+                                  _ ("Text of the note"), -1);
   adw_message_dialog_set_extra_child (ADW_MESSAGE_DIALOG (dialog), entry);
   adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", _ ("_Cancel"),
                                     "write", _ ("_Write"), NULL);

@@ -24,7 +24,7 @@ td__window_new_rank_list (TdWindow *self)
   gtk_widget_set_valign (GTK_WIDGET (self->ranks), GTK_ALIGN_CENTER);
   td_tip_set (GTK_WIDGET (self->ranks), _ ("Which rank of the run is on show"));
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->ranks), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Rank on show", -1);
+                                  _ ("Rank on show"), -1);
   g_signal_connect (self->ranks, "notify::selected", G_CALLBACK (rank_chosen), self);
   gtk_widget_set_visible (GTK_WIDGET (self->ranks), FALSE);
   return GTK_WIDGET (self->ranks);

@@ -158,5 +158,5 @@ td__run_export_values (TdWindow *self, const char *parameter)
       = g_strdup (td_inspector_get_title (td_workspace_get_inspector (self->workspace)));
   g_strdelimit (name, "/", '.');
   g_autofree char *file = g_strconcat (name, ".npy", NULL);
-  td__window_ask_where (self, "Save Values (.npy or .csv)", file, td__run_save_values);
+  td__window_ask_where (self, _ ("Save Values (.npy or .csv)"), file, td__run_save_values);
 }

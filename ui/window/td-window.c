@@ -192,8 +192,8 @@ td__window_update_title (TdWindow *self)
   g_autofree char *where = NULL;
   TdIteration *iteration = td_session_get_current (self->session);
   if (!iteration)
-    where = g_strdup (state <= TD_PROGRAM_PAUSED ? "Waiting for the first operation"
-                                                 : "Ended before the first operation");
+    where = g_strdup (state <= TD_PROGRAM_PAUSED ? _ ("Waiting for the first operation")
+                                                 : _ ("Ended before the first operation"));
   else if (state == TD_PROGRAM_PAUSED && head.iteration == moment.iteration)
     where = g_strdup_printf ("Iteration %" G_GINT64_FORMAT ", paused in %s", moment.iteration,
                              td__window_phase_name (iteration, head.event));
