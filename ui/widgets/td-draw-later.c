@@ -1,4 +1,4 @@
-/* Who waits, in order.
+/* Those whose first picture waits, in order.
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-draw-later.h"
 

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-graph-view-private.h"
 
+#include <math.h>
+
 #define LEGIBLE_SCALE 0.72 /* names of nodes are 9 pixels high, not less */
 #define FIT_MARGIN 24.0
 
@@ -51,6 +53,50 @@ find_anchor (TdGraphView *self, TdSceneRect *box)
   box->x -= self->peer_x;
   box->y -= self->peer_y;
   return TRUE;
+}
+
+static void
+align (TdGraphView *self, gint event, gint peer_event)
+{
+  TdSceneRect here, there;
+  if (!td__graph_view_find_event (self, event, &here)
+      || !td__graph_view_find_event (self->peer, peer_event, &there))
+    return;
+  self->peer_x = there.x - here.x;
+  self->peer_y = there.y - here.y;
+  self->peer->peer_x = -self->peer_x;
+  self->peer->peer_y = -self->peer_y;
+}
+
+double
+td__graph_view_vicinity (const TdViewport *v)
+{
+  return MIN (v->width, v->height) / 3;
+}
+
+/* Both are in sight in a viewport where one is in the middle. */
+static gboolean
+are_near (const TdViewport *v, TdGraphView *view, gint event, gint other)
+{
+  TdSceneRect a, b;
+  const double most = td__graph_view_vicinity (v) / v->scale;
+  return td__graph_view_find_event (view, event, &a)
+         && td__graph_view_find_event (view, other, &b) && fabs (a.x - b.x) < most
+         && fabs (a.y - b.y) < most;
+}
+
+void
+td__graph_view_align (TdGraphView *self, gint event, gint peer_event, gint beside,
+                      gint peer_beside)
+{
+  if (event >= 0 && peer_event >= 0)
+    align (self, event, peer_event);
+  else if (event >= 0)
+    align (self, are_near (&self->viewport, self, event, beside) ? beside : event, peer_beside);
+  else
+    align (self, beside,
+           are_near (&self->viewport, self->peer, peer_event, peer_beside) ? peer_beside
+                                                                           : peer_event);
 }
 
 /* Of two canvases one fits, the other shows the same place. */

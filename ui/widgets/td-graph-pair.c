@@ -2,7 +2,6 @@
  * of them leads is whichever was touched last. SPDX-License-Identifier: MIT */
 #include "widgets/td-graph-view-private.h"
 
-#include <math.h>
 #include <string.h>
 
 #define SHOW_MARGIN 36.0
@@ -76,51 +75,6 @@ td__graph_view_share_content (TdGraphView *self)
   self->viewport.content_height = MAX (self->viewport.content_height, height);
 }
 
-static void
-align (TdGraphView *self, gint event, gint peer_event)
-{
-  TdSceneRect here, there;
-  if (!td__graph_view_find_event (self, event, &here)
-      || !td__graph_view_find_event (self->peer, peer_event, &there))
-    return;
-  self->peer_x = there.x - here.x;
-  self->peer_y = there.y - here.y;
-  self->peer->peer_x = -self->peer_x;
-  self->peer->peer_y = -self->peer_y;
-}
-
-/* How much around what is shown is in sight too, in pixels. */
-static double
-find_vicinity (const TdViewport *v)
-{
-  return MIN (v->width, v->height) / 3;
-}
-
-/* Both are in sight in a viewport where one is in the middle. */
-static gboolean
-are_near (const TdViewport *v, TdGraphView *view, gint event, gint other)
-{
-  TdSceneRect a, b;
-  const double most = find_vicinity (v) / v->scale;
-  return td__graph_view_find_event (view, event, &a)
-         && td__graph_view_find_event (view, other, &b) && fabs (a.x - b.x) < most
-         && fabs (a.y - b.y) < most;
-}
-
-void
-td__graph_view_align (TdGraphView *self, gint event, gint peer_event, gint beside,
-                      gint peer_beside)
-{
-  if (event >= 0 && peer_event >= 0)
-    align (self, event, peer_event);
-  else if (event >= 0)
-    align (self, are_near (&self->viewport, self, event, beside) ? beside : event, peer_beside);
-  else
-    align (self, beside,
-           are_near (&self->viewport, self->peer, peer_event, peer_beside) ? peer_beside
-                                                                           : peer_event);
-}
-
 void
 td_graph_view_align (TdGraphView *self, gint event, gint peer_event, gint beside,
                      gint peer_beside)
@@ -143,7 +97,7 @@ td_graph_view_open_at (TdGraphView *self, gint event, gint peer_event, gint besi
   self->beside = beside;
   self->peer->beside = peer_beside;
   first->cut = FALSE;
-  td__graph_view_update (first);
+  td__graph_view_fit_content (first);
   td__graph_view_moved (first);
 }
 
@@ -166,10 +120,11 @@ td_graph_view_show_events (TdGraphView *self, gint event, gint peer_event)
       here.y -= self->peer_y;
     }
   const TdViewport *v = &self->viewport;
-  double around = is_here && is_there ? SHOW_MARGIN : MAX (SHOW_MARGIN, find_vicinity (v));
+  double around
+      = is_here && is_there ? SHOW_MARGIN : MAX (SHOW_MARGIN, td__graph_view_vicinity (v));
   td_viewport_show (&self->viewport, &here, around);
   if (is_here && is_there)
-    align (self, event, peer_event);
+    td__graph_view_align (self, event, peer_event, -1, -1);
   td__graph_view_moved (self);
 }
 

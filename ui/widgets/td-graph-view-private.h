@@ -60,8 +60,6 @@ gboolean td__graph_view_find_event (TdGraphView *self, gint event, TdSceneRect *
 gboolean td__graph_view_find_playhead (TdGraphView *self, TdSceneRect *box);
 /** Let what is in sight while the view is fitted follow an event, -1: the playhead. */
 void td__graph_view_anchor (TdGraphView *self, gint event);
-/** Fit now, if the view follows the window. */
-void td__graph_view_update (TdGraphView *self);
 
 /** Fit the viewport: to everything, or to as much of it as can be read. */
 void td__graph_view_fit_content (TdGraphView *self);
@@ -92,6 +90,8 @@ void td__graph_view_forget_painted (TdGraphView *self);
  * is none. */
 gboolean td__graph_view_minimap_box (TdGraphView *self, TdSceneRect *box);
 
+/** How much around what is in the middle is in sight too, in pixels. */
+double td__graph_view_vicinity (const TdViewport *v);
 /** Let the peer's view show its event where this one shows `event`. Where a side has none, what
  * both have nearby stands side by side, or what that side has is where the other's event is. */
 void td__graph_view_align (TdGraphView *self, gint event, gint peer_event, gint beside,

@@ -99,12 +99,6 @@ update_viewport (TdGraphView *self)
 }
 
 void
-td__graph_view_update (TdGraphView *self)
-{
-  update_viewport (self);
-}
-
-void
 td_graph_view_fit (TdGraphView *self)
 {
   if (self->peer && self->is_second) /* which shows what the first one does */
