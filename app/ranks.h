@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-/** What it needs to know. */
 /** Of more `tapedeck ranks` reads no tapes. */
 #define TD_MOST_RANKS 65536
 
+/** What it needs to know. */
 typedef struct
 {
   int n;               /**< ranks */
