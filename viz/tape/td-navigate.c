@@ -169,12 +169,16 @@ td_navigate_anomaly (const TdIteration *it, gint event, gint direction)
 gint
 td_navigate_loss (const TdIteration *it)
 {
+  const TdTapeEvent *events = td_iteration_get_tape (it)->events;
+  gint n = (gint)td_iteration_get_n_events (it);
   gint backward = td_navigate_first_of_phase (it, TD_TAPE_PHASE_BACKWARD);
-  gint e = backward >= 0 ? backward : (gint)td_iteration_get_n_events (it);
+  gint e = backward >= 0 ? backward : n;
 
-  /* backward starts from the loss: what its first event is the twin of */
-  if (backward >= 0 && td_iteration_get_forward (it, (guint)backward) >= 0)
-    return td_iteration_get_forward (it, (guint)backward);
+  /* Backward starts from the loss: what its first event is the twin of.  PyTorch makes the
+   * gradient of 1 before, an operation without one. */
+  for (gint b = backward; b >= 0 && b < n && events[b].phase == TD_TAPE_PHASE_BACKWARD; b++)
+    if (td_iteration_get_forward (it, (guint)b) >= 0)
+      return td_iteration_get_forward (it, (guint)b);
   for (e--; e >= 0; e--)
     if (td_iteration_get_tape (it)->events[e].phase == TD_TAPE_PHASE_FORWARD)
       return e;

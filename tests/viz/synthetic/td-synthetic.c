@@ -355,6 +355,16 @@ td_synthetic_backward (TdSynthetic *self, guint loss)
 }
 
 void
+td_synthetic_ones (TdSynthetic *self, guint loss)
+{
+  gint64 shape[TD_TAPE_MAX_NDIM + 1];
+  const guint event = add_event (self, "ones_like", 0, TD_TAPE_PHASE_BACKWARD, -1, &loss, 1);
+
+  copy_shape (self, loss, shape);
+  add_output (self, event, shape, TD_TAPE_CATEGORY_GRADIENT);
+}
+
+void
 td_synthetic_update (TdSynthetic *self, const char *optimizer)
 {
   guint n = self->vars->len;

@@ -33,6 +33,8 @@ guint td_synthetic_op (TdSynthetic *self, const char *op, guint line, const gint
 /** Run backward from `loss`: one NAME_grad for each operation, or one NAME_grad_X for each of
  * its inputs when it has parameters; gradients that meet are added by accumulations. */
 void td_synthetic_backward (TdSynthetic *self, guint loss);
+/** Before it: the gradient of 1 that PyTorch makes, an operation of backward without a twin. */
+void td_synthetic_ones (TdSynthetic *self, guint loss);
 /** Update each parameter that got a gradient with `optimizer`. */
 void td_synthetic_update (TdSynthetic *self, const char *optimizer);
 

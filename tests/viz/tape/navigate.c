@@ -152,6 +152,27 @@ loss__is_what_backward_begins_with (void **state)
   (void)state;
 }
 
+/* As PyTorch does it: gradients are zeroed between the loss and backward, which begins with a
+ * gradient of 1. */
+static void
+loss__is_not_what_runs_between_it_and_backward (void **state)
+{
+  TdSynthetic *s = td_synthetic_new (0);
+  const gint64 *shape = TD_SHAPE (4);
+  guint W = td_synthetic_parameter (s, "net/W", shape);
+  guint y = TD_OP (s, "mul", 1, shape, td_synthetic_input (s, "x", shape), W);
+  guint loss = TD_OP (s, "sum", 2, TD_SHAPE (1), y);
+  g_autoptr (TdIteration) it = NULL;
+
+  TD_OP (s, "zero_", 3, shape, td_synthetic_input (s, "old", shape));
+  td_synthetic_ones (s, loss);
+  td_synthetic_backward (s, loss);
+  it = td_synthetic_finish (s);
+  assert_string_equal (op (it, 3), "ones_like");
+  assert_int_equal (td_navigate_loss (it), 1);
+  (void)state;
+}
+
 static void
 anomaly__is_a_failed_call_or_a_nan (void **state)
 {
@@ -212,6 +233,7 @@ main (void)
     td_test (where_from__walks_through_views_and_updates),
     td_test (twin__goes_there_and_back),
     td_test (loss__is_what_backward_begins_with),
+    td_test (loss__is_not_what_runs_between_it_and_backward),
     td_test (anomaly__is_a_failed_call_or_a_nan),
     td_test (iteration__lists_each_reader_once),
   };
