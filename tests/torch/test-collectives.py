@@ -228,6 +228,7 @@ def elastic(folder):
                "with tapedeck.record(sys.argv[1] + '/rank-%s.tdtape' % e['RANK'], net):\n"
                "    model = torch.nn.parallel.DistributedDataParallel(net)\n"
                "    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+               "    torch.manual_seed(int(e['RANK']))\n"
                "    for _ in range(3):\n        model(torch.randn(6, 4)).square().mean().backward()\n"
                "        optimizer.step()\n")
     tapes = os.path.join(folder, "elastic")
