@@ -159,7 +159,10 @@ killed (void)
 {
   td_comm_barrier (comm);
   if (odd)
-    raise (SIGKILL);
+    {
+      sleep (1); /* the others have come to the next call: who has not would have no line */
+      raise (SIGKILL);
+    }
   td_comm_barrier (comm);
   tell ();
 }
