@@ -16,6 +16,8 @@ static gboolean
 make_next (gpointer unused)
 {
   Waiting *next = g_queue_pop_head (&waiting);
+  if (!next) /* what was being made had another one wait, which had its turn already */
+    return G_SOURCE_REMOVE;
   if (gtk_widget_get_mapped (next->widget))
     next->make (next->widget);
   gtk_widget_queue_draw (next->widget);
