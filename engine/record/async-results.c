@@ -458,7 +458,7 @@ write_device (TdRecorder *r, TdDevice *d)
   if (known->total_bytes == 0
       || (double)(now - r->devices_asked) * r->ring->shared->ns_per_tick > MEMORY_EVERY_NS)
     {
-      const TdMemInfo asked = td_mem_info (d); /* the driver */
+      const TdMemInfo asked = td__mem_info_whole (d); /* the driver */
 
       known->total_bytes = asked.device_bytes;
       known->outside_bytes = asked.outside_bytes;

@@ -769,7 +769,7 @@ td_static_info (const TdStatic *s)
 {
   TdStaticInfo info = { 0 };
 
-  if (td__stranger ("td_static_info") || s == NULL)
+  if (td__asked ("td_static_info") || s == NULL)
     return info;
   info = s->info;
   info.n_schedules = s->n_entries;

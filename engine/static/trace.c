@@ -402,6 +402,30 @@ trace_host_read (TdTracer *tracer, const TdVar *v, const TdSite *site)
   td__trace_notify (t);
 }
 
+/* Nothing uses the variable yet, or ever: another one in its place would not be noticed.  Those
+ * of links have the guard of links. */
+static void
+trace_looked (TdTracer *tracer, TdVar *v)
+{
+  TdTrace *t = (TdTrace *)(void *)tracer;
+
+  if (t->refused[0] == '\0' && !t->in_effect && t->state == TD_TRACE_FORWARD
+      && v->holds[TD_HOLD_USER] > 0 && v->holds[TD_HOLD_LINK] == 0)
+    td__trace_operand (t, v);
+}
+
+static void
+trace_asked (TdTracer *tracer, const char *call)
+{
+  TdTrace *t = (TdTrace *)(void *)tracer;
+
+  if (!t->in_effect) /* which runs at each replay */
+    td__trace_refuse (t, NULL,
+                      "asks %s, which no guard sees: pass what it returns as an argument, or "
+                      "keep it where td_static_watch sees it",
+                      call);
+}
+
 static void
 trace_effect (TdTracer *tracer, const TdTraceEffect *effect, TdVar *v)
 {
@@ -492,6 +516,8 @@ trace_new (TdSchedule *s)
                           .array = trace_array,
                           .random = trace_random,
                           .host_read = trace_host_read,
+                          .looked = trace_looked,
+                          .asked = trace_asked,
                           .effect = trace_effect,
                           .link = trace_link,
                           .scope = trace_scope,

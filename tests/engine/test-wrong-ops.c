@@ -204,6 +204,27 @@ infer_another (TdOpCall *call)
   return td_op_out (call, 1, TD_F32, call->in[0].shape);
 }
 
+static TdStatus
+infer_without_a_word (TdOpCall *call)
+{
+  (void)call;
+  return TD_ERR_SHAPE;
+}
+
+static TdStatus
+infer_no_dtype (TdOpCall *call)
+{
+  return td_op_out (call, 0, (TdDtype)77, call->in[0].shape);
+}
+
+static TdStatus
+infer_nine_axes (TdOpCall *call)
+{
+  static const TdShape nine = { .ndim = 9, .dim = { 1, 1, 1, 1, 1, 1, 1, 1 } };
+
+  return td_op_out (call, 0, TD_F32, &nine);
+}
+
 static const struct
 {
   const char *name;
@@ -220,6 +241,9 @@ static const struct
     "has no name" },
   { "mine", infer_nothing, twice_forward, "infer says nothing of an output" },
   { "mine", infer_another, twice_forward, "td_op_out of output 1" },
+  { "mine", infer_without_a_word, twice_forward, "mine: infer refuses its inputs (shape)" },
+  { "mine", infer_no_dtype, twice_forward, "td_op_out of output 0: there is no dtype 77" },
+  { "mine", infer_nine_axes, twice_forward, "a result of 9 axes is no size" },
 };
 
 static int

@@ -37,10 +37,13 @@ category_of (const Run *r)
 }
 
 static __attribute__ ((noinline, cold)) TdStatus
-refuse_out (const TdOpCall *call, int i)
+refuse_out (const TdOpCall *call, int i, TdDtype dtype)
 {
   if (call == NULL)
     return td__fail (TD_ERR_ARG, "td_op_out", NULL, "a call expected, got NULL");
+  if ((unsigned)dtype >= TD_N_DTYPES)
+    return td_op_fail (call, TD_ERR_DTYPE, "td_op_out of output %d: there is no dtype %d", i,
+                       (int)dtype);
   return td_op_fail (call, TD_ERR_ARG,
                      "td_op_out of output %d, with a shape, expected one of %d", i,
                      call->n_out);
@@ -55,8 +58,9 @@ td_op_out (TdOpCall *call, int i, TdDtype dtype, const TdShape *shape)
   char text[200];
   size_t bytes;
 
-  if (TD_UNLIKELY (call == NULL || (unsigned)i >= (unsigned)call->n_out || shape == NULL))
-    return refuse_out (call, i);
+  if (TD_UNLIKELY (call == NULL || (unsigned)i >= (unsigned)call->n_out || shape == NULL
+                   || (unsigned)dtype >= TD_N_DTYPES))
+    return refuse_out (call, i, dtype);
   out = call->out[i].shape;
   fits = (unsigned)shape->ndim <= TD_MAX_DIMS;
   call->out[i].dtype = dtype;
@@ -614,6 +618,10 @@ run (Run *r, TdVar **out)
         status = td__fail (TD_ERR_STATE, r->call.cls->name, r->site,
                            "infer says nothing of an output: td_op_out for each of %d expected",
                            r->call.n_out);
+      else if (!td__engine.has_error)
+        td__fail (status, r->call.cls->name, r->site,
+                  "infer refuses its inputs (%s), and td_op_fail has not said why",
+                  td_status_name (status));
       notify_failed (r);
       for (int i = 0; i < r->call.n_out; i++)
         td__node_unref (r->nodes[i]);

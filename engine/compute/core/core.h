@@ -266,6 +266,17 @@ td__stranger (const char *call)
   return TD_UNLIKELY (!td__on_engine_thread ()) && td__engine.started
          && td__check_thread (call) != TD_OK;
 }
+/** td__stranger, for a call that returns what changes while a program runs and no guard sees: a
+ * static function whose code asks for that is none. */
+static inline bool
+td__asked (const char *call)
+{
+  if (td__stranger (call))
+    return true;
+  if (TD_UNLIKELY (td__engine.tracer != NULL))
+    td__engine.tracer->asked (td__engine.tracer, call);
+  return false;
+}
 /** Start it, with its defaults, unless it runs: programs may leave td_init out. */
 bool td__ensure_started (void);
 /** td_finish begins: every scope is closed, an error that nobody asked about is printed.
@@ -292,6 +303,8 @@ bool td__module_find (const char *name, const char *given, const char *const *wh
 void td__process_number (long *number, long *n);
 /** The device of that number; NULL: none. */
 TdDevice *td__device_at (int number);
+/** td_mem_info, for the engine's own. */
+TdMemInfo td__mem_info_whole (TdDevice *device);
 /** td_mem_info without what only the device's driver knows, and without counts of objects. */
 void td__mem_info (TdDevice *d, TdMemInfo *info);
 /** Tell d of links and operations from here on, where it asks for that (ranges.c). */

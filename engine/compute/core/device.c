@@ -183,13 +183,17 @@ td__mem_info (TdDevice *d, TdMemInfo *info)
 TdMemInfo
 td_mem_info (TdDevice *device)
 {
+  td__ensure_started ();
+  return td__asked ("td_mem_info") ? (TdMemInfo){ 0 } : td__mem_info_whole (device);
+}
+
+TdMemInfo
+td__mem_info_whole (TdDevice *device)
+{
   TdMemInfo info = { 0 };
   TdEngine *e = &td__engine;
   size_t free_bytes;
 
-  td__ensure_started ();
-  if (td__stranger ("td_mem_info"))
-    return info;
   device = device != NULL ? device : e->device;
   td__mem_info (device, &info);
   if (device->ops->provider->query != NULL

@@ -126,7 +126,7 @@ report (TdDevice *device, size_t bytes, const TdShape *shape, TdDtype dtype, con
         const TdSite *site)
 {
   const TdMemTried tried = td__pool_tried (device->pool);
-  const TdMemInfo info = td_mem_info (device);
+  const TdMemInfo info = td__mem_info_whole (device);
   TdObserver *o = td__engine.observer;
   TdMemReport r = { .device = device,
                     .bytes = bytes,

@@ -63,6 +63,11 @@ td_shape_text (const TdShape *shape, char *text, size_t size)
       snprintf (text, size, "no shape");
       return text;
     }
+  if (shape->ndim < 0 || shape->ndim > TD_MAX_DIMS)
+    {
+      snprintf (text, size, "%d axes", shape->ndim);
+      return text;
+    }
   for (int i = 0; i <= shape->ndim && used < size; i++)
     {
       int n = i == shape->ndim ? snprintf (text + used, size - used, i == 0 ? "()" : ")")

@@ -60,6 +60,10 @@ struct TdTracer
   /** n random numbers were drawn, from offset on. */
   void (*random) (TdTracer *t, uint64_t offset, uint64_t n_taken);
   void (*host_read) (TdTracer *t, const TdVar *v, const TdSite *site);
+  /** The code asks for the shape of v, its dtype or its device. */
+  void (*looked) (TdTracer *t, TdVar *v);
+  /** It asks, by this call, for what changes while a program runs and no guard sees. */
+  void (*asked) (TdTracer *t, const char *call);
   void (*effect) (TdTracer *t, const TdTraceEffect *effect, TdVar *v);
   void (*link) (TdTracer *t, bool enter, const TdPath *path, const TdSite *site, void *self,
                 size_t self_bytes);

@@ -267,40 +267,50 @@ td_name (TdVar *v, const char *name)
 
 static const TdShape no_shape = { 0, { 0 } };
 
+static inline bool
+looks (const TdVar *v, const char *call)
+{
+  if (!td__var_usable (v, call, NULL))
+    return false;
+  if (TD_UNLIKELY (td__engine.tracer != NULL))
+    td__engine.tracer->looked (td__engine.tracer, (TdVar *)(uintptr_t)v);
+  return true;
+}
+
 TdShape
 td_shape (const TdVar *v)
 {
-  return td__var_usable (v, "td_shape", NULL) ? v->node->shape : no_shape;
+  return looks (v, "td_shape") ? v->node->shape : no_shape;
 }
 
 int
 td_ndim (const TdVar *v)
 {
-  return td__var_usable (v, "td_ndim", NULL) ? v->node->shape.ndim : 0;
+  return looks (v, "td_ndim") ? v->node->shape.ndim : 0;
 }
 
 int64_t
 td_size (const TdVar *v)
 {
-  return td__var_usable (v, "td_size", NULL) ? td_shape_size (&v->node->shape) : 0;
+  return looks (v, "td_size") ? td_shape_size (&v->node->shape) : 0;
 }
 
 TdDtype
 td_dtype (const TdVar *v)
 {
-  return td__var_usable (v, "td_dtype", NULL) ? (TdDtype)v->node->dtype : TD_F32;
+  return looks (v, "td_dtype") ? (TdDtype)v->node->dtype : TD_F32;
 }
 
 TdDevice *
 td_device (const TdVar *v)
 {
-  return td__var_usable (v, "td_device", NULL) ? v->node->device : td__engine.device;
+  return looks (v, "td_device") ? v->node->device : td__engine.device;
 }
 
 TdVar *
 td_grad (const TdVar *v)
 {
-  return td__var_usable (v, "td_grad", NULL) ? v->grad : NULL;
+  return td__var_usable (v, "td_grad", NULL) && !td__asked ("td_grad") ? v->grad : NULL;
 }
 
 void

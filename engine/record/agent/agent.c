@@ -170,7 +170,7 @@ stop_with_others (TdAgent *a, const TdEvent *e)
 static TdBreakMoment
 moment_of (const TdEvent *e, TdControlPlace *place)
 {
-  TdMemInfo info = td_mem_info (td__engine.device);
+  TdMemInfo info = td__mem_info_whole (td__engine.device);
 
   if (e != NULL)
     *place = place_of (e);

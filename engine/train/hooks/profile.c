@@ -48,7 +48,7 @@ reading (const Profile *p)
 
   if (p->memory)
     {
-      TdMemInfo info = td_mem_info (td__engine.device);
+      TdMemInfo info = td__mem_info_whole (td__engine.device);
 
       r.used = (int64_t)info.live_bytes;
       r.acquired = (int64_t)info.reserved_bytes;
@@ -200,7 +200,7 @@ td_link_memory_hook_new (void)
 static Profile *
 profile_of (const TdHook *hook, const char *call)
 {
-  if (!td__stranger (call) && hook != NULL && hook->cls->free == profile_free)
+  if (!td__asked (call) && hook != NULL && hook->cls->free == profile_free)
     return hook->self;
   td__fail (TD_ERR_ARG, call, td__engine.site, "%s is no hook that measures",
             hook != NULL ? hook->name : "NULL");

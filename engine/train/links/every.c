@@ -99,18 +99,22 @@ td_link_disable_update (TdLink *link)
     td__link_visit (link, fix_one, &fixed);
 }
 
-bool
-td_link_update_enabled (const TdLink *link)
+static bool
+has_updated (const TdLink *link)
 {
   bool any = false;
 
-  if (td__stranger ("td_link_update_enabled"))
-    return false;
-  for (int i = 0; link != NULL && i < link->n_params && !any; i++)
+  for (int i = 0; i < link->n_params && !any; i++)
     any = link->params[i]->kind == TD_PARAM_TRAINED && !link->params[i]->fixed;
-  for (int i = 0; link != NULL && i < link->n_children && !any; i++)
-    any = td_link_update_enabled (link->children[i]);
+  for (int i = 0; i < link->n_children && !any; i++)
+    any = has_updated (link->children[i]);
   return any;
+}
+
+bool
+td_link_update_enabled (const TdLink *link)
+{
+  return !td__asked ("td_link_update_enabled") && link != NULL && has_updated (link);
 }
 
 /* --- from one tree to another --- */

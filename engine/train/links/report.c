@@ -219,7 +219,7 @@ td_observation_free (TdObservation *o)
 TdSummary
 td_observation_get (const TdObservation *o, const char *key)
 {
-  const bool asks = !td__stranger ("td_observation_get") && key != NULL;
+  const bool asks = !td__asked ("td_observation_get") && key != NULL;
   const TdReportEntry *e = asks ? find_entry (o != NULL ? o : &program, key) : NULL;
   double nan = (double)NAN;
 
@@ -260,7 +260,7 @@ td_observation_add_last (TdObservation *o, const TdObservation *from)
 int
 td_observation_n_keys (const TdObservation *o)
 {
-  if (td__stranger ("td_observation_n_keys"))
+  if (td__asked ("td_observation_n_keys"))
     return 0;
   return o != NULL ? o->n_entries : program.n_entries;
 }

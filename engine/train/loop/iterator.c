@@ -314,7 +314,7 @@ td__iter_next_own (TdIter *it, const TdSite *site)
 TdBatch
 td_iter_next_at (TdIter *it, const TdSite *site)
 {
-  if (!td__iter_usable (it, "td_iter_next", site))
+  if (!td__iter_usable (it, "td_iter_next", site) || td__asked ("td_iter_next"))
     return td__batch_poison ();
   if (td__cursor_ended (it, &it->at))
     {
@@ -333,13 +333,13 @@ TdBatch (td_iter_next) (TdIter *it)
 int64_t
 td_iter_epoch (const TdIter *it)
 {
-  return td__stranger ("td_iter_epoch") || it == NULL ? INT64_MAX : it->at.epoch;
+  return td__asked ("td_iter_epoch") || it == NULL ? INT64_MAX : it->at.epoch;
 }
 
 double
 td_iter_epoch_detail (const TdIter *it)
 {
-  return !td__stranger ("td_iter_epoch_detail") && it != NULL && !it->inert
+  return !td__asked ("td_iter_epoch_detail") && it != NULL && !it->inert
              ? td__cursor_epoch_detail (it, &it->at)
              : 0;
 }
@@ -347,7 +347,7 @@ td_iter_epoch_detail (const TdIter *it)
 double
 td_iter_previous_epoch_detail (const TdIter *it)
 {
-  return !td__stranger ("td_iter_previous_epoch_detail") && it != NULL && !it->inert
+  return !td__asked ("td_iter_previous_epoch_detail") && it != NULL && !it->inert
              ? it->at.previous_epoch_detail
              : -1;
 }
@@ -355,11 +355,11 @@ td_iter_previous_epoch_detail (const TdIter *it)
 int64_t
 td_iter_count (const TdIter *it)
 {
-  return td__stranger ("td_iter_count") || it == NULL ? 0 : it->at.count;
+  return td__asked ("td_iter_count") || it == NULL ? 0 : it->at.count;
 }
 
 bool
 td_iter_is_new_epoch (const TdIter *it)
 {
-  return !td__stranger ("td_iter_is_new_epoch") && it != NULL && it->at.is_new_epoch;
+  return !td__asked ("td_iter_is_new_epoch") && it != NULL && it->at.is_new_epoch;
 }

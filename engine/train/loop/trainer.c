@@ -358,7 +358,7 @@ td_trainer_out (const TdTrainer *t)
 double
 td_trainer_elapsed_time (const TdTrainer *t)
 {
-  if (td__stranger ("td_trainer_elapsed_time") || t == NULL || t->inert)
+  if (td__asked ("td_trainer_elapsed_time") || t == NULL || t->inert)
     return 0;
   return t->elapsed_before + (t->started >= 0 ? td__train_clock () - t->started : 0);
 }

@@ -305,7 +305,7 @@ td_once_trigger_new (bool call_on_resume)
 bool
 td_trigger_finished (const TdTrigger *t)
 {
-  if (td__stranger ("td_trigger_finished") || t == NULL || t->inert)
+  if (td__asked ("td_trigger_finished") || t == NULL || t->inert)
     return true;
   if (t->cls == &once_class)
     return !((const Once *)t->self)->first && !((const Once *)t->self)->resumed;

@@ -245,14 +245,14 @@ TdStatus (td_updater_update) (TdUpdater *u)
 static const TdIter *
 main_iter (const TdUpdater *u)
 {
-  return !td__stranger ("td_updater_epoch") && u != NULL && u->n_iters > 0 ? u->iters[0].iter
+  return !td__asked ("td_updater_epoch") && u != NULL && u->n_iters > 0 ? u->iters[0].iter
                                                                            : NULL;
 }
 
 int64_t
 td_updater_iteration (const TdUpdater *u)
 {
-  return td__stranger ("td_updater_iteration") || u == NULL ? 0 : u->iteration;
+  return td__asked ("td_updater_iteration") || u == NULL ? 0 : u->iteration;
 }
 
 int64_t

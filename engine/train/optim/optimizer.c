@@ -313,13 +313,13 @@ TdStatus (td_opt_update) (TdOpt *opt)
 int64_t
 td_opt_count (const TdOpt *opt)
 {
-  return td__stranger ("td_opt_count") || opt == NULL ? 0 : opt->t;
+  return td__asked ("td_opt_count") || opt == NULL ? 0 : opt->t;
 }
 
 int64_t
 td_opt_epoch (const TdOpt *opt)
 {
-  return td__stranger ("td_opt_epoch") || opt == NULL ? 0 : opt->epoch;
+  return td__asked ("td_opt_epoch") || opt == NULL ? 0 : opt->epoch;
 }
 
 void

@@ -176,7 +176,7 @@ td_opt_hyper (TdOpt *opt, const char *key, const char *name)
   TdUpdate u;
   int index;
 
-  if (!td__opt_usable (opt, "td_opt_hyper", NULL))
+  if (!td__opt_usable (opt, "td_opt_hyper", NULL) || td__asked ("td_opt_hyper"))
     return (double)NAN;
   index = hyper_index (opt->cls, name);
   if (index < 0)
@@ -221,7 +221,7 @@ td_opt_state (TdOpt *opt, const char *key, const char *name)
 {
   const TdOptSlot *slot;
 
-  if (!td__opt_usable (opt, "td_opt_state", NULL))
+  if (!td__opt_usable (opt, "td_opt_state", NULL) || td__asked ("td_opt_state"))
     return td__poison ();
   slot = key != NULL ? find_slot (opt, key) : NULL;
   if (slot != NULL && name != NULL && strcmp (name, "fp32_param") == 0)
@@ -239,7 +239,7 @@ td_opt_count_of (TdOpt *opt, const char *key)
 {
   const TdOptSlot *slot;
 
-  if (!td__opt_usable (opt, "td_opt_count_of", NULL))
+  if (!td__opt_usable (opt, "td_opt_count_of", NULL) || td__asked ("td_opt_count_of"))
     return 0;
   slot = key != NULL ? find_slot (opt, key) : NULL;
   td__opt_settle (opt, 0);
@@ -263,5 +263,5 @@ td_opt_set_lr (TdOpt *opt, double lr)
 double
 td_opt_lr (const TdOpt *opt)
 {
-  return td__stranger ("td_opt_lr") || opt == NULL ? 0 : opt->u.lr;
+  return td__asked ("td_opt_lr") || opt == NULL ? 0 : opt->u.lr;
 }

@@ -317,7 +317,7 @@ td_opt_loss_scaling_ (TdOpt *opt, const TdLossScalingOpt *options)
 double
 td_opt_loss_scale (const TdOpt *opt)
 {
-  if (td__stranger ("td_opt_loss_scale"))
+  if (td__asked ("td_opt_loss_scale"))
     return 1;
   td__opt_settle (opt, 0);
   return opt != NULL && !opt->inert ? opt->scale : 1;
@@ -326,7 +326,7 @@ td_opt_loss_scale (const TdOpt *opt)
 int64_t
 td_opt_skipped (const TdOpt *opt)
 {
-  if (td__stranger ("td_opt_skipped"))
+  if (td__asked ("td_opt_skipped"))
     return 0;
   td__opt_settle (opt, 0);
   return opt != NULL ? opt->n_skipped : 0;
@@ -335,7 +335,7 @@ td_opt_skipped (const TdOpt *opt)
 const char *
 td_opt_first_overflow (const TdOpt *opt)
 {
-  if (td__stranger ("td_opt_first_overflow"))
+  if (td__asked ("td_opt_first_overflow"))
     return NULL;
   td__opt_settle (opt, 0);
   for (int i = 0; opt != NULL && i < opt->n_slots; i++)
