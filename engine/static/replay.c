@@ -532,7 +532,7 @@ overwritten (const TdInstance *i, bool output, uint32_t k, const TdBuffer *b)
   bool made;
   uint32_t at;
   const TdStep *step = keeper (s, s->nodes[node].value, &made, &at);
-  const TdSite *kept = step != NULL ? step->site : i->site;
+  const TdSite *kept = step != NULL && step->site != NULL ? step->site : i->site;
   TdStatus status;
 
   if (step != NULL)

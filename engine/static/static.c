@@ -731,7 +731,10 @@ td_static_free (TdStatic *s)
   td__static_notify (s, TD_STATIC_EVENT_FREED, NULL, NULL, NULL);
   s->number = 0; /* what follows is not reported */
   if (s->owner != NULL)
-    *s->owner = NULL;
+    {
+      *s->owner = NULL;
+      td__links_changed (&(TdPath){ .text = s->name }, s->site);
+    }
   td_static_clear (s);
   free (s->watches);
   free (s->proved);

@@ -314,6 +314,51 @@ mark__makes_calls_of_a_link_static_until_it_is_freed (void **state)
   run_both (marked, NULL);
 }
 
+/* Marked beside, and within a function that has a schedule already. */
+static void
+calling_one (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_tanh (td_link (self, in[0]));
+}
+
+static void
+marked_within (void *user)
+{
+  TdLink *l = td_linear_new (NULL, "l", 4, 4);
+  TdStatic *outer = td_static_new (calling_one, l, .batch = false, .verify = 1);
+
+  (void)user;
+  fill_params (l, 6);
+  for (unsigned i = 0; i < 9; i++)
+    TD_SCOPE ("call")
+      {
+        TdVar *x = some (TD_SHAPE (2, 4), i), *y;
+
+        if (i == 3)
+          td_link_set_static (l, .batch = false);
+        if (i == 6)
+          td_static_free (td_link_static (l));
+        assert_int_equal (td_static_call (outer, &x, 1, &y, 1), TD_OK);
+        note (y);
+      }
+  if (is_static_run ())
+    {
+      assert_int_equal (td_static_info (outer).n_differences, 0);
+      expect_miss (outer, "links", NULL);
+    }
+  td_static_free (outer);
+  td_link_free (l);
+}
+
+static void
+mark__of_a_link_that_a_function_calls_is_no_difference_of_its_code (void **state)
+{
+  (void)state;
+  run_both (marked_within, NULL);
+}
+
 /* --- what is said --- */
 
 static const char *
@@ -490,6 +535,7 @@ main (void)
     engine_test (nesting__a_function_in_a_function_becomes_part_of_it),
     engine_test (nesting__is_an_error_in_strict_mode_that_names_both),
     engine_test (mark__makes_calls_of_a_link_static_until_it_is_freed),
+    engine_test (mark__of_a_link_that_a_function_calls_is_no_difference_of_its_code),
     engine_test (options__shapes_in_turn_are_not_called_hopeless),
     engine_test (verbosity__0_is_silent_1_tells_schedules_and_2_every_call),
     engine_test (verbosity__1_names_memory_that_the_code_changes_itself),

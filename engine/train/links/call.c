@@ -80,6 +80,7 @@ td_link_set_static_at (TdLink *link, TdStaticOpt options, const TdSite *site)
   link->function = td_static_new_at (static_code, link, options, site);
   if (link->function != NULL)
     td__static_owned (link->function, &link->function);
+  td__links_changed (link->path, site); /* a function that calls it has another graph now */
   return link->function;
 }
 
