@@ -192,6 +192,10 @@ run (int argc, char **argv)
 
   if (strcmp (word, "--help") == 0 || strcmp (word, "-h") == 0)
     return print_help (), TD_EXIT_OK;
+  if (strcmp (word, "help") == 0 && argc == 2)
+    return print_help (), TD_EXIT_OK;
+  if (strcmp (word, "help") == 0 && argc == 3) /* of a command */
+    return run (argc, (char *[]){ argv[0], argv[2], (char *)(uintptr_t) "--help", NULL });
   if (strcmp (word, "--version") == 0)
     return print_version ();
   for (int i = 0; i < N_COMMANDS; i++)

@@ -47,6 +47,7 @@ commands__say_that_their_output_is_lost (void **state)
 {
   static const char *const commands[] = {
     "--help",
+    "help",
     "--version",
     "info %s",
     "info --json %s",
@@ -78,6 +79,27 @@ commands__say_that_their_output_is_lost (void **state)
       assert_contains (child.err, "tapedeck: ");
       assert_contains (child.err, "No space left on device");
       td_test_child_clear (&child);
+    }
+}
+
+/* As it is asked for elsewhere: git help log. */
+static void
+help__of_a_command_is_what_its_option_says (void **state)
+{
+  static const char *const commands[] = { "", "info", "run", "eval" };
+
+  (void)state;
+  for (unsigned i = 0; i < sizeof commands / sizeof *commands; i++)
+    {
+      TdTestChild help = td_test_shell ("exec %s help %s", tapedeck (), commands[i]);
+      TdTestChild option = td_test_shell ("exec %s %s --help", tapedeck (), commands[i]);
+
+      assert_int_equal (help.status, 0);
+      assert_int_equal (option.status, 0);
+      assert_true (strlen (option.out) > 100);
+      assert_string_equal (help.out, option.out);
+      td_test_child_clear (&help);
+      td_test_child_clear (&option);
     }
 }
 
@@ -511,6 +533,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (app__takes_addresses_of_files),
     td_test (commands__say_that_their_output_is_lost),
+    td_test (help__of_a_command_is_what_its_option_says),
     td_test (export__that_fails_leaves_what_was_there),
     td_test (import__that_fails_leaves_what_was_there),
     td_test (names_on_a_tape__command_no_terminal),

@@ -209,6 +209,35 @@ npz__says_what_a_zip_file_without_arrays_is (void **state)
   assert_weights (weights, biases, 42);
 }
 
+/* Which of them is meant nobody can know. */
+static void
+npz__with_two_arrays_of_one_name_is_refused (void **state)
+{
+  const char *path = td_test_tmp ("twins.npz");
+  size_t n, n_changed = 0;
+  char *bytes;
+  FILE *file;
+
+  (void)state;
+  bytes = td_test_read_file (numpys_file ("stored.npz"), &n);
+  for (size_t i = 0; i + 4 < n; i++)
+    if (memcmp (bytes + i, "l1/b", 4) == 0)
+      {
+        bytes[i + 3] = 'W';
+        n_changed++;
+      }
+  assert_int_equal (n_changed, 2); /* where it lies, and in the directory */
+  file = fopen (path, "wb");
+  assert_non_null (file);
+  assert_int_equal (fwrite (bytes, 1, n, file), n);
+  assert_int_equal (fclose (file), 0);
+  free (bytes);
+  assert_int_equal (td_load_npz (path, model), TD_ERR_IO);
+  assert_contains (td_error ()->message, "twins.npz: two of its arrays have one name");
+  td_error_clear ();
+  assert_untouched ();
+}
+
 /* A build without zlib says so, and reads and writes the rest. */
 static void
 npz__says_what_it_cannot_unpack (void **state)
@@ -296,6 +325,7 @@ main (void)
     td_npz_test (npz__names_file_and_key_of_what_does_not_fit),
     td_npz_test (npz__survives_every_cut_and_every_changed_byte),
     td_npz_test (npz__says_what_a_zip_file_without_arrays_is),
+    td_npz_test (npz__with_two_arrays_of_one_name_is_refused),
     td_npz_test (npz__says_what_it_cannot_unpack),
     td_npz_test (npz__gives_waiting_parameters_their_shape),
     td_npz_test (npz__replaces_a_file_whole_or_not_at_all),

@@ -178,6 +178,31 @@ npz_close (TdArchiveSource *source)
   free (source);
 }
 
+static int
+by_name (const void *a, const void *b)
+{
+  const TdZipMember *const *x = a, *const *y = b;
+
+  return strcmp ((*x)->name, (*y)->name);
+}
+
+/* Which of two arrays of one name is meant nobody can know: NumPy takes the last, others the
+ * first. */
+static bool
+has_twins (const NpzSource *s)
+{
+  const TdZipMember **sorted = td__xcalloc ((size_t)s->n_arrays + 1, sizeof *sorted);
+  bool twins = false;
+
+  for (int i = 0; i < s->n_arrays; i++)
+    sorted[i] = s->arrays[i];
+  qsort (sorted, (size_t)s->n_arrays, sizeof *sorted, by_name);
+  for (int i = 1; i < s->n_arrays && !twins; i++)
+    twins = strcmp (sorted[i - 1]->name, sorted[i]->name) == 0;
+  free (sorted);
+  return twins;
+}
+
 /* What a model without parameters is saved to has no member at all. */
 static bool
 take_arrays (NpzSource *s, const char **why)
@@ -193,6 +218,11 @@ take_arrays (NpzSource *s, const char **why)
       if (key_bytes (&zip->members[i]) > 0)
         s->arrays[s->n_arrays++] = &zip->members[i];
       pickle = pickle || strcmp (slash != NULL ? slash + 1 : name, "data.pkl") == 0;
+    }
+  if (has_twins (s))
+    {
+      *why = "two of its arrays have one name";
+      return false;
     }
   *why = pickle ? td__pytorch_pickle : "a zip file without arrays: no npy file is in it";
   return s->n_arrays > 0 || zip->n_members == 0;
