@@ -183,11 +183,42 @@ causal_mask__in_bfloat16_counts_past_256 (void **state)
     assert_true (seen[k] == (k < 599 ? 1 : 0) && seen[600 + k] == 1);
 }
 
+/* Two ways from x to the loss that meet in a sum: of one of them the gradient so far is also
+ * that of what the program may want to see. */
+static void
+gradient_of (TdDtype dtype, unsigned flags, float *g)
+{
+  TdVar *x = td_variable (numbers (dtype, TD_SHAPE (SIZE), 0.7), "x");
+  TdVar *h = td_mul (x, numbers (dtype, TD_SHAPE (SIZE), 0.3));
+  TdVar *a = td_sqrt (td_add_scalar (td_square (h), 0.1));
+
+  assert_int_equal (td_backward (td_sum (td_square (td_cast (td_add (a, h), TD_F32))), flags),
+                    TD_OK);
+  assert_int_equal (td_read (td_cast (td_grad (x), TD_F32), g, SIZE * sizeof *g), TD_OK);
+  assert_int_equal (td_grad (a) != NULL, flags == TD_RETAIN_GRADS);
+}
+
+static void
+gradients__do_not_depend_on_what_else_is_kept (void **state)
+{
+  static const TdDtype dtypes[] = { TD_F16, TD_BF16, TD_F32 };
+  float g[2][SIZE];
+
+  (void)state;
+  for (int d = 0; d < 3; d++)
+    {
+      gradient_of (dtypes[d], 0, g[0]);
+      gradient_of (dtypes[d], TD_RETAIN_GRADS, g[1]);
+      assert_memory_equal (g[0], g[1], sizeof g[0]);
+    }
+}
+
 int
 main (void)
 {
 #define row(f) cmocka_unit_test_setup_teardown (f, start, finish)
   const struct CMUnitTest tests[] = {
+    row (gradients__do_not_depend_on_what_else_is_kept),
     row (normalisation__of_halves_has_float_parameters),
     row (normalisation__refuses_parameters_of_another_half),
     row (batch_norm_link__in_halves_keeps_float_statistics),

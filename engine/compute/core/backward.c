@@ -90,6 +90,30 @@ add_in_place (TdVar *sum, TdVar *g)
   return status;
 }
 
+/* A kernel that adds to a sum in half precision rounds once, an addition of its own twice: what
+ * comes of it must not depend on whether the sum so far is kept as another variable's gradient
+ * (TD_RETAIN_GRADS).  The walk goes on with a copy, then. */
+static void
+part_from_kept (const Walk *w, TdNode *n)
+{
+  TdVar *g = n->acc, *copy;
+  uint32_t kept;
+
+  if (TD_LIKELY (!(w->flags & TD_RETAIN_GRADS)) || g == NULL
+      || (g->node->dtype != TD_F16 && g->node->dtype != TD_BF16))
+    return;
+  kept = g->holds[TD_HOLD_GRADIENT] - (n->var != NULL && n->var->grad == g);
+  if (kept == 0 || g->refs != kept + 1 || g->holds[TD_HOLD_ENGINE] != 1 || g->buffer->refs != 1)
+    return;
+  copy = td__gradient_again (g);
+  if (td__dead (copy))
+    return; /* an error, which the step finds */
+  td__var_ref (copy, TD_HOLD_ENGINE);
+  td__var_unref (g, TD_HOLD_ENGINE);
+  td__scope_hand_out (copy);
+  n->acc = copy;
+}
+
 /* Accumulate g into the gradient of node n. */
 static TdStatus
 collect (Walk *w, TdNode *n, TdVar *g)
@@ -155,6 +179,7 @@ td_backward_into (TdBackward *b, int i)
   if (s->walk->flags & (TD_DOUBLE_BACKPROP | WALK_HOOKED))
     return; /* hooks see the contribution of this operation alone */
   go_on_collecting (s->walk, n);
+  part_from_kept (s->walk, n);
   if (n->acc == NULL || i >= 32 || !in_place_allowed (s->walk, n->acc, n))
     return;
   n->acc->flags &= (uint8_t)~TD_VAR_ADDED_TO; /* of a step that failed */
@@ -196,6 +221,7 @@ td__backward_target (TdBackward *b, int i)
   if (s->walk->flags & WALK_HOOKED)
     return NULL;
   go_on_collecting (s->walk, n);
+  part_from_kept (s->walk, n);
   if (n->acc == NULL || !in_place_allowed (s->walk, n->acc, n))
     return NULL;
   return n->acc;

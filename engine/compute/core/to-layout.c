@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "operands.h"
+#include "walk.h"
 
 typedef struct
 {
@@ -81,4 +82,12 @@ td__to_layout (TdVar *v, TdLayout layout, const TdSite *site)
   if (td_poisoned (v) || v->node->layout == layout || td__layout_fits_both (&v->node->shape))
     return v;
   return td__apply1 (&td__to_layout_class, &attrs, site, v);
+}
+
+TdVar *
+td__gradient_again (TdVar *g)
+{
+  const Attrs attrs = { g->node->layout };
+
+  return td__apply1 (&td__to_layout_class, &attrs, NULL, g);
 }

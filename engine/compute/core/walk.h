@@ -129,3 +129,6 @@ TdStatus td__backward_dead (const TdOp *op, int i, const TdVar *g);
 TdStatus td__debug_gradient (const TdVar *g, const char *op, const TdSite *site,
                              const char *what);
 TdStatus td__backward_debug (const TdOp *op, TdVar *const *gx);
+
+/** A gradient in an array of its own, in the same layout. (to-layout.c) */
+TdVar *td__gradient_again (TdVar *g);
