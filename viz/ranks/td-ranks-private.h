@@ -161,8 +161,11 @@ struct _TdRanks
   GHashTable *groups; /* by communicator: TdRankGroup */
   guint64 primary;    /* the communicator of all ranks, 0: none yet */
   guint64 n_waits[TD_TAPE_N_WAITS], n_means; /* over all tapes */
-  guint64 paced_ns;                          /* the steps whose waiting is compared */
-  guint64 block_ns;                          /* of them, those not in a block yet */
+  gboolean trains_together;                  /* some call brought gradients */
+  guint64 most_summed, most_gradients; /* numbers in one iteration: by td_comm_allreduce, in all
+                                        * gradients */
+  guint64 paced_ns;                    /* the steps whose waiting is compared */
+  guint64 block_ns;                    /* of them, those not in a block yet */
   guint n_paced, n_blocks;
   guint64 n_calls;             /* rungs that all have left */
   gboolean shares_persistents; /* after an update: ranks are given one set of them */
@@ -345,6 +348,11 @@ gboolean *td__ranks_mark_trained (const TdIteration *it);
 /** Find the first operation that reads or writes other variables than its counterpart, where
  * both sides run the same ones: -1: none. */
 gint td__ranks_find_other_input (const TdIteration *a, const TdIteration *b);
+
+/** Take note of what an iteration's calls of several ranks bring. */
+void td__ranks_take_exchange (TdRanks *self, guint place, const TdTapeIteration *it);
+/** Has any brought gradients, or as many numbers as these are? */
+gboolean td__ranks_train_together (const TdRanks *self);
 
 /** Find parameters that are updated without a mean, beside others that have one. */
 void td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row);

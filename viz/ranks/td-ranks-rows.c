@@ -120,6 +120,7 @@ td__rank_iteration_new (TdRanks *self, guint place, const TdTapeIteration *it)
   copy->sums = g_memdup2 (it->rank_sums, it->n_rank_sums * sizeof *it->rank_sums);
   copy->mean_early = copy->n_sums > 0 && has_early_mean (it);
   take_trained (copy, it);
+  td__ranks_take_exchange (self, place, it);
   copy->is_partial = (it->flags & TD_TAPE_ITERATION_PARTIAL) != 0;
   return copy;
 }

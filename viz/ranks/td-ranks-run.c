@@ -20,15 +20,6 @@ says_waits (const TdRankTape *tape)
          && *td_tape_reader_info (tape->reader, "producer") == '\0';
 }
 
-/* What brings numbers of other ranks, in whatever way. */
-static gboolean
-exchange_anything (const TdRanks *self)
-{
-  return self->n_means > 0 || self->n_waits[TD_TAPE_WAIT_SUM] > 0
-         || self->n_waits[TD_TAPE_WAIT_GATHER] > 0 || self->n_waits[TD_TAPE_WAIT_EXCHANGE] > 0
-         || self->n_waits[TD_TAPE_WAIT_SEND] > 0 || self->n_waits[TD_TAPE_WAIT_RECEIVE] > 0;
-}
-
 static void
 look_for_plain_optimizer (TdRanks *self)
 {
@@ -46,7 +37,7 @@ look_for_plain_optimizer (TdRanks *self)
       n += plain[i];
       first = first < 0 && plain[i] ? (gint)i : first;
     }
-  if (n < 2 || exchange_anything (self))
+  if (n < 2 || td__ranks_train_together (self))
     return;
   names = td__ranks_dup_names (self, plain);
   f = td__ranks_add (self, TD_RANKS_PLAIN, TD_RANKS_ERROR, self->tapes[first].first_update,

@@ -1,0 +1,144 @@
+/* What ranks exchange beside the optimizer of all ranks: a loss for the log averages nothing,
+ * and a mean by hand is one.
+ *
+ * test-exchange TAPEDECK
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+#include "mpi-here.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *tapedeck;
+
+static const char program[]
+    = "#include <tapedeck.h>\n"
+      "#include <string.h>\n"
+      "static const char *kind;\n"
+      "static int is (const char *k)\n{ return strcmp (kind, k) == 0; }\n"
+      "static TdComm *comm;\n"
+      "static int rank, size;\n"
+      "static TdVar *drawn (int i)\n{\n"
+      "  float x[8][4];\n"
+      "  for (int k = 0; k < 32; k++)\n"
+      "    x[k / 4][k % 4] = (float)((rank * 31 + i * 7 + k * k) % 53) / 50;\n"
+      "  return td_tensor (TD_F32, TD_SHAPE (8, 4), x);\n}\n"
+      "static TdVar *labels (int i)\n{\n"
+      "  int32_t t[8];\n"
+      "  for (int k = 0; k < 8; k++)\n"
+      "    t[k] = (rank + i + k) % 3;\n"
+      "  return td_tensor (TD_I32, TD_SHAPE (8), t);\n}\n"
+      "static TdVar *mean (TdVar *g)\n"
+      "{ return td_div_scalar (td_comm_allreduce (comm, g), size); }\n"
+      "int main (int argc, char **argv)\n{\n"
+      "  td_init (&argc, &argv);\n"
+      "  kind = argv[1];\n"
+      "  comm = td_comm_new (NULL);\n"
+      "  rank = td_comm_rank (comm), size = td_comm_size (comm);\n"
+      "  int by_hand = strncmp (kind, \"hand\", 4) == 0, is_early = is (\"early\");\n"
+      "  TdLink *net = td_linear_new (NULL, \"l\", 4, 3);\n"
+      "  TdVar *W = td_link_param (net, \"W\"), *b = td_link_param (net, \"b\");\n"
+      "  if (by_hand && !is (\"hand unsent\"))\n"
+      "    td_comm_bcast_link (comm, net);\n"
+      "  TdOpt *opt = td_adam_new (net);\n"
+      "  if (is_early)\n"
+      "    opt = td_multi_node_optimizer_new (opt, comm);\n"
+      "  if (is (\"split\"))\n"
+      "    td_comm_split (comm, rank % 2, rank);\n"
+      "  TD_ITERATIONS (i, 8)\n    {\n"
+      "      td_cleargrads (net);\n"
+      "      if (is_early && i == 5)\n"
+      "        td_comm_allreduce_grad (comm, net);\n"
+      "      TdVar *x = drawn (i);\n"
+      "      if (is (\"hand nan\") && i == 5 && rank == 1)\n"
+      "        x = td_log (td_mul_scalar (x, -1));\n"
+      "      TdVar *loss = td_softmax_cross_entropy (td_link (net, x), labels (i));\n"
+      "      td_backward (loss, 0);\n"
+      "      if (by_hand)\n        {\n"
+      "          TdVar *gW = mean (td_grad (W)), *gb = mean (td_grad (b));\n"
+      "          if (is (\"hand scaled\") && i == 5 && rank == 1)\n"
+      "            gb = td_mul_scalar (gb, 2);\n"
+      "          td_set_grad (W, gW);\n"
+      "          td_set_grad (b, gb);\n        }\n"
+      "      if (is (\"hand wrote\") && i == 5 && rank == 1)\n"
+      "        td_write (b, (float[3]){ 1, 2, 3 }, 3 * sizeof (float));\n"
+      "      td_opt_update (opt);\n"
+      "      TD_NO_BACKPROP\n        {\n"
+      "          if (is (\"log\"))\n"
+      "            td_report (\"loss\", td_item (mean (loss)));\n"
+      "          if (is (\"weights\"))\n"
+      "            for (int k = 0; k < 2; k++)\n              {\n"
+      "                TdVar *v = k ? b : W;\n"
+      "                float all[12];\n"
+      "                td_read (mean (v), all, (k ? 3 : 12) * sizeof *all);\n"
+      "                td_write (v, all, (k ? 3 : 12) * sizeof *all);\n              }\n"
+      "          if (is (\"evaluation\") && i % 4 == 3)\n"
+      "            td_report (\"accuracy\", td_item (mean (td_accuracy (td_link (net, drawn "
+      "(9)), "
+      "labels (9)))));\n        }\n    }\n"
+      "  return td_finish ();\n}\n";
+
+typedef struct
+{
+  const char *kind, *says, *says_not;
+  int status;
+} Case;
+
+static void
+look (const Case *c)
+{
+  const char *source = td_test_tmp ("exchange.c"), *folder = td_test_tmp ("ranks");
+  TdTestChild child;
+
+  td_test_write_file (source, program, sizeof program - 1);
+  child = TD_TEST_RUN (tapedeck, "run", "-n", "2", "-f", "--level", "stats", "-o", folder,
+                       source, c->kind);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck, "ranks", folder);
+  assert_contains (child.out, c->says);
+  if (c->says_not != NULL)
+    assert_not_contains (child.out, c->says_not);
+  assert_child_status (child, c->status);
+  td_test_child_clear (&child);
+}
+
+#define PLAIN "error: ranks 0 and 1 update their parameters by adam at exchange.c:"
+
+static void
+exchange__of_no_gradients_averages_none (void **state)
+{
+  static const Case cases[] = { { "nothing", PLAIN, NULL, 1 },
+                                { "log", PLAIN, NULL, 1 },
+                                { "evaluation", PLAIN, NULL, 1 },
+                                { "split", PLAIN, NULL, 1 } };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    look (&cases[i]);
+}
+
+static void
+exchange__of_weights_is_a_mean (void **state)
+{
+  static const Case c = { "weights", "Nothing found", "never average", 0 };
+
+  (void)state;
+  look (&c);
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (exchange__of_no_gradients_averages_none),
+    td_test (exchange__of_weights_is_a_mean),
+  };
+
+  if (argc != 2)
+    return 2;
+  if (!mpi_here ())
+    return 77;
+  tapedeck = argv[1];
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
