@@ -7,6 +7,7 @@
  * every rank's device, from where it goes without the host.
  *
  * SPDX-License-Identifier: MIT */
+#include "by-hand.h"
 #include "teams.h"
 
 #include <stdlib.h>
@@ -357,7 +358,11 @@ td_comm_bcast (TdComm *comm, TdVar *x, int root)
 TdVar *
 td_comm_allreduce_at (TdComm *comm, TdVar *x, const TdSite *site)
 {
-  return collective (TD_MEET_ALLREDUCE, allreduce_class, check_number, comm, x, -1, site);
+  TdVar *y = collective (TD_MEET_ALLREDUCE, allreduce_class, check_number, comm, x, -1, site);
+
+  if (!td_poisoned (y) && !y->node->requires_grad)
+    td__by_hand_summed (comm, y);
+  return y;
 }
 
 TdVar *

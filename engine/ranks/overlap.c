@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "overlap.h"
+#include "by-hand.h"
 #include "host-memory.h"
 
 #include "compute/core/walk-watch.h"
@@ -230,6 +231,7 @@ put_untouched (TdOverlap *o)
 static void
 backward_begins (void)
 {
+  td__by_hand_forget ();
   for (TdOverlap *o = all; o != NULL; o = o->next)
     {
       if (!o->backward)

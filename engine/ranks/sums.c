@@ -129,20 +129,17 @@ put (TdSums *sums, const uint64_t sum[2])
   sums->n++;
 }
 
-/* The sum of an array; into the list, if ranks must have it in common. */
+/* The sum of an array, wherever it is; and its element `at`. */
 static TdStatus
-tell_array (TdRankSumKind kind, const char *path, const char *state, const TdVar *v,
-            TdSums *sums, const TdSite *site)
+sum_up (const TdVar *v, TdRankSum *sum, const TdSite *site)
 {
   const TdNode *node = v->node;
   const size_t bytes = (size_t)td__size (&node->shape) * td__dtype_sizes[node->dtype];
   const bool here = node->device->number == 0 && node->layout == TD_ROW_MAJOR;
-  TdRankSum sum = { .kind = kind, .path = path, .state = state };
   void *copy = NULL;
+  const void *numbers;
   TdStatus status;
 
-  if (!node->device->computes)
-    return TD_OK;
   if (!here)
     {
       copy = td__xmalloc (bytes + 1);
@@ -153,15 +150,57 @@ tell_array (TdRankSumKind kind, const char *path, const char *state, const TdVar
           return status;
         }
     }
+  numbers = here ? v->buffer->data : copy;
+  sum->size = (uint64_t)td__size (&node->shape);
+  td__sum_array ((TdDtype)node->dtype, numbers, bytes, sum);
+  if (sum->at < sum->size && node->dtype == TD_F64)
+    sum->number = ((const double *)numbers)[sum->at];
+  else if (sum->at < sum->size && node->dtype == TD_F32)
+    sum->number = (double)((const float *)numbers)[sum->at];
+  free (copy);
+  return TD_OK;
+}
+
+/* Tell of an array; into the list, if ranks must have it in common. */
+static TdStatus
+tell_array (TdRankSumKind kind, const char *path, const char *state, const TdVar *v,
+            TdSums *sums, const TdSite *site)
+{
+  TdRankSum sum = { .kind = kind, .path = path, .state = state };
+  TdStatus status;
+
+  if (!v->node->device->computes)
+    return TD_OK;
+  status = sum_up (v, &sum, site);
+  if (status != TD_OK)
+    return status;
   if (sums != NULL)
     sum.written = take_mark (sums, v->buffer);
-  sum.size = (uint64_t)td__size (&node->shape);
-  td__sum_array ((TdDtype)node->dtype, here ? v->buffer->data : copy, bytes, &sum);
-  free (copy);
   td__tell_sum (&sum);
   if (sums != NULL)
     put (sums, sum.sum);
   return TD_OK;
+}
+
+TdStatus
+td__tell_means (const TdCommon *all, int n_averaged, const TdSite *site)
+{
+  TdStatus status = TD_OK;
+
+  for (int i = 0; i < all->n && status == TD_OK; i++)
+    {
+      const TdParam *p = all->of[i].param;
+      const TdVar *g = p->kind != TD_PARAM_PERSISTENT && p->var != NULL ? p->var->grad : NULL;
+      TdRankSum sum = { .kind = TD_RANK_SUM_MEAN, .n_averaged = n_averaged };
+
+      if (g == NULL || !g->node->device->computes)
+        continue;
+      sum.path = all->of[i].key;
+      status = sum_up (g, &sum, site);
+      if (status == TD_OK)
+        td__tell_sum (&sum);
+    }
+  return status;
 }
 
 static TdStatus

@@ -68,6 +68,8 @@ void td__sums_look (const TdCommon *all, const TdOpt *opt, TdSums *sums);
 /** Tell of parameters, persistents, and what the optimizer has; those that are common go into
  * the list. */
 TdStatus td__tell_updated (const TdCommon *all, TdOpt *opt, TdSums *sums, const TdSite *site);
+/** Tell of the gradients that are there as of the means of so many ranks. */
+TdStatus td__tell_means (const TdCommon *all, int n_averaged, const TdSite *site);
 /** The same of parameters alone, as they are now. */
 TdStatus td__tell_parameters (const TdCommon *all, TdSums *sums, const TdSite *site);
 /** In the meeting that is just over, are there ranks with another root than rank 0's, and does

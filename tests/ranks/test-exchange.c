@@ -35,6 +35,8 @@ static const char program[]
       "  kind = argv[1];\n"
       "  comm = td_comm_new (NULL);\n"
       "  rank = td_comm_rank (comm), size = td_comm_size (comm);\n"
+      "  if (is (\"hand unsent\") && rank == 1)\n"
+      "    td_randn (TD_F32, TD_SHAPE (7));\n"
       "  int by_hand = strncmp (kind, \"hand\", 4) == 0, is_early = is (\"early\");\n"
       "  TdLink *net = td_linear_new (NULL, \"l\", 4, 3);\n"
       "  TdVar *W = td_link_param (net, \"W\"), *b = td_link_param (net, \"b\");\n"
@@ -127,12 +129,31 @@ exchange__of_weights_is_a_mean (void **state)
   look (&c);
 }
 
+/* By hand, and rank 1 does something of its own in iteration 5. */
+static void
+exchange__of_gradients_is_a_mean_that_is_compared (void **state)
+{
+  static const Case cases[] = {
+    { "hand", "Nothing found: 8 steps with updates of 2 ranks compared.", NULL, 0 },
+    { "hand wrote", "parted in iteration 5: parameter `b`", NULL, 1 },
+    { "hand wrote", "rank 1 wrote it at exchange.c:", NULL, 1 },
+    { "hand scaled", "parted in iteration 5: the mean of the gradients of `b`", NULL, 1 },
+    { "hand unsent", "parted in iteration 0: parameter `W`", NULL, 1 },
+    { "hand nan", "went wrong together in iteration 5: the gradient of `W` has", NULL, 1 },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    look (&cases[i]);
+}
+
 int
 main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     td_test (exchange__of_no_gradients_averages_none),
     td_test (exchange__of_weights_is_a_mean),
+    td_test (exchange__of_gradients_is_a_mean_that_is_compared),
   };
 
   if (argc != 2)

@@ -583,7 +583,8 @@ look_at_key (TdRanksGradients *g, TdRanks *self, const TdRankRow *row, const TdS
       if (kind == TD_TAPE_SUM_GRADIENT && s->n_not_finite > 0 && !g->not_finite)
         say_not_finite (g, self, row, table, key);
       if (kind == TD_TAPE_SUM_MEAN && s->n_not_finite > 0 && !g->not_finite
-          && td__ranks_is_of_framework (self, i))
+          && (td__ranks_is_of_framework (self, i)
+              || find_gradient (table, key_at (table, key)) < 0))
         say_mean_not_finite (g, self, row, table, key, s);
       if (kind == TD_TAPE_SUM_MEAN && !is_absent (s) && !checked && !g->wrong_mean)
         {

@@ -36,6 +36,8 @@ bool (td__opt_usable) (const TdOpt *opt, const char *call, const TdSite *site)
   return false;
 }
 
+const TdOptWatch *td__opt_watch;
+
 static void
 opt_free (void *object)
 {
@@ -43,6 +45,8 @@ opt_free (void *object)
 
   if (opt->share != NULL)
     opt->share->free (opt);
+  if (opt->watched != NULL)
+    td__opt_watch->free (opt);
   td__opt_async_end (opt);
   td__opt_repeat_free (opt);
   td__opt_slots_clear (opt);
@@ -247,6 +251,8 @@ update_all (TdOpt *opt, const TdSite *site)
   opt->nothing_yet = false;
   if (opt->share != NULL)
     status = opt->share->gradients (opt, status, site);
+  else if (TD_UNLIKELY (td__opt_watch != NULL) && status == TD_OK)
+    status = td__opt_watch->before (opt, site);
   if (opt->nothing_yet && status == TD_OK)
     {
       opt->share->updated (opt, status, site);
@@ -273,6 +279,8 @@ update_all (TdOpt *opt, const TdSite *site)
     td__opt_next_scale (opt, safe);
   if (opt->share != NULL)
     opt->share->updated (opt, status, site);
+  else if (TD_UNLIKELY (opt->watched != NULL))
+    td__opt_watch->after (opt, status, site);
   return status;
 }
 

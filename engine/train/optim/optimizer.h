@@ -100,6 +100,20 @@ typedef struct TdOptShare
   void (*free) (TdOpt *opt);
 } TdOptShare;
 
+/** Who looks at the updates of a process's own optimizers; ranks fills it. */
+typedef struct TdOptWatch
+{
+  /** Before the update, when gradients are there. */
+  TdStatus (*before) (TdOpt *opt, const TdSite *site);
+  /** After it, with its status. */
+  void (*after) (TdOpt *opt, TdStatus status, const TdSite *site);
+  /** Of one that has opt->watched. */
+  void (*free) (TdOpt *opt);
+} TdOptWatch;
+
+/** NULL: nobody. */
+extern const TdOptWatch *td__opt_watch;
+
 typedef struct TdOptAsync TdOptAsync;
 enum
 {
@@ -136,6 +150,7 @@ struct TdOpt
   TdDevice *repeats_on;
   const TdOptShare *share; /**< NULL: a process's own optimizer */
   void *shared;            /**< what share keeps */
+  void *watched;           /**< what td__opt_watch keeps, or NULL */
   bool nothing_yet;        /**< by which share would have this update made: it is left out */
   bool inert;
 };
