@@ -147,12 +147,24 @@ exchange__of_gradients_is_a_mean_that_is_compared (void **state)
     look (&cases[i]);
 }
 
+/* A call before backward, which finds no gradients, changes nothing. */
+static void
+exchange__of_no_gradients_is_no_mean (void **state)
+{
+  static const Case c
+      = { "early", "Nothing found: 8 steps with updates of 2 ranks compared.", NULL, 0 };
+
+  (void)state;
+  look (&c);
+}
+
 int
 main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     td_test (exchange__of_no_gradients_averages_none),
     td_test (exchange__of_weights_is_a_mean),
+    td_test (exchange__of_no_gradients_is_no_mean),
     td_test (exchange__of_gradients_is_a_mean_that_is_compared),
   };
 

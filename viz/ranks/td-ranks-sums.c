@@ -57,6 +57,22 @@ find_group (const TdRanks *self, const TdRankIteration *it)
   return comm;
 }
 
+/* A mean that was asked for when no rank had this gradient, before backward: the next one is
+ * the first there is. */
+static gboolean
+is_of_nobody (const TdRankIteration *it, guint i)
+{
+  const TdTapeRankSum *s = &it->sums[i];
+
+  for (guint k = i + 1;
+       s->kind == TD_TAPE_SUM_GRADIENT && (s->flags & TD_TAPE_SUM_ABSENT) && k < it->n_sums;
+       k++)
+    if (it->sums[k].path == s->path && it->sums[k].kind <= TD_TAPE_SUM_MEAN
+        && it->sums[k].kind >= TD_TAPE_SUM_GRADIENT)
+      return it->sums[k].kind == TD_TAPE_SUM_GRADIENT;
+  return FALSE;
+}
+
 static void
 take_sums (TdSumTable *table, TdRanks *self, guint place, const TdRankIteration *it,
            GHashTable *rows, GHashTable *turns)
@@ -72,7 +88,7 @@ take_sums (TdSumTable *table, TdRanks *self, guint place, const TdRankIteration 
       gpointer turn = g_hash_table_lookup (turns, &key);
       guint row;
 
-      if (s->kind >= TD_TAPE_N_SUMS)
+      if (s->kind >= TD_TAPE_N_SUMS || is_of_nobody (it, i))
         continue;
       g_hash_table_insert (turns, g_memdup2 (&key, sizeof key),
                            GUINT_TO_POINTER (GPOINTER_TO_UINT (turn) + 1));
