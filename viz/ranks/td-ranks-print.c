@@ -237,6 +237,20 @@ print_thinned (const TdRanks *self, GString *out)
     }
 }
 
+/* In what there is to compare; that a tape is damaged is said apart. */
+static gboolean
+has_found_nothing (const TdRanks *self)
+{
+  for (guint i = 0; i < self->findings->len; i++)
+    {
+      const TdRanksFinding *f = td_ranks_get_finding (self, i);
+
+      if (f->level != TD_RANKS_NOTE && f->cause != TD_RANKS_DAMAGE)
+        return FALSE;
+    }
+  return TRUE;
+}
+
 static void
 print_text (const TdRanks *self, GString *out)
 {
@@ -248,13 +262,15 @@ print_text (const TdRanks *self, GString *out)
       if (f->advice)
         g_string_append_printf (out, "  %s.\n", f->advice);
     }
-  if (td_ranks_count_faults (self) == 0 && self->n_steps == 0 && self->n_started > 1)
+  if (self->n_steps == 0 && td__ranks_has (self, TD_RANKS_DAMAGE))
+    g_string_append (out, "Nothing was compared.\n");
+  else if (has_found_nothing (self) && self->n_steps == 0 && self->n_started > 1)
     g_string_append_printf (
         out,
         "Nothing found%s, and no gradients or weights to compare: nobody averaged "
         "any.\n",
         self->n < self->n_started ? " in the tapes that are here" : "");
-  else if (td_ranks_count_faults (self) == 0)
+  else if (has_found_nothing (self))
     {
       g_autofree char *nothing = td__ranks_dup_nothing (self);
 

@@ -223,6 +223,29 @@ look_at_counts (TdRanks *self)
   td__rank_vote_clear (&vote);
 }
 
+/* ---- damage ---- */
+
+/* What a file has lost was not compared: that nothing was found in the rest says little. */
+static void
+look_for_damage (TdRanks *self)
+{
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRank *rank = &self->tapes[i].open;
+      g_autofree gboolean *set = g_new0 (gboolean, self->n);
+      TdRanksFinding *f;
+      char what[200];
+
+      if (rank->n_looked_at >= rank->n_iterations
+          || !td_tape_reader_damage (self->tapes[i].reader, what, sizeof what))
+        continue;
+      set[i] = TRUE;
+      f = td__ranks_add (self, TD_RANKS_DAMAGE, TD_RANKS_WARNING, -1, set);
+      f->sentence = g_strdup_printf (
+          "rank %u's tape has lost iterations, which are not compared: %s", rank->rank, what);
+    }
+}
+
 /* ---- devices ---- */
 
 /* Which device it is for sure: where that is not recorded, its name, which another process may
@@ -284,6 +307,7 @@ td__ranks_look_at_run (TdRanks *self)
   look_for_left_out (self);
   look_for_more_updates (self);
   look_at_counts (self);
+  look_for_damage (self);
   look_at_devices (self);
   td__ranks_look_for_straggler (self);
 }

@@ -29,6 +29,7 @@ static const char *const cause_names[TD_RANKS_N_CAUSES] = {
   [TD_RANKS_PLAIN] = "plain optimizer",
   [TD_RANKS_UNSHARED] = "not averaged",
   [TD_RANKS_STRAGGLER] = "straggler",
+  [TD_RANKS_DAMAGE] = "damaged tape",
 };
 
 static const char *const level_names[TD_RANKS_N_LEVELS] = {

@@ -41,6 +41,7 @@ typedef enum
   TD_RANKS_PLAIN,       /* updates without any mean */
   TD_RANKS_UNSHARED,    /* some parameters are updated without a mean */
   TD_RANKS_STRAGGLER,   /* who the others wait for most */
+  TD_RANKS_DAMAGE,      /* a tape has lost iterations to damage */
   TD_RANKS_N_CAUSES
 } TdRanksCause;
 

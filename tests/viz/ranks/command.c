@@ -2,6 +2,9 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
+#include <unistd.h>
+
+#include <glib/gstdio.h>
 
 #include "planted-ranks.h"
 #include "td-test.h"
@@ -58,6 +61,32 @@ command__says_how_many_tapes_nothing_was_found_in (void **state)
   assert_child_status (child, 0);
   assert_contains (child.out, "Nothing found in the tapes of 3 of 4 ranks: 6 steps");
   td_test_child_clear (&child);
+}
+
+/* Most of a file is lost: what there was is not compared. */
+static void
+command__ends_in_1_where_a_tape_is_cut_off (void **state)
+{
+  static const char *const says[] = { NULL, NULL, "Nothing was compared.", "none of rank 1" };
+
+  for (guint n = 2; n < G_N_ELEMENTS (says); n++)
+    {
+      PlantedRun run = { .n_ranks = n, .n_steps = 20 };
+      const char *folder = planted_write (&run);
+      g_autofree char *path = g_build_filename (folder, "rank-1.tdtape", NULL);
+      TdTestChild child;
+      GStatBuf s;
+
+      assert_int_equal (g_stat (path, &s), 0);
+      assert_int_equal (truncate (path, s.st_size * 6 / 100), 0);
+      child = TD_TEST_RUN (program (), "ranks", folder);
+      assert_contains (child.out, "warning: rank 1's tape has lost iterations");
+      assert_contains (child.out, "the file ends too early");
+      assert_contains (child.out, says[n]);
+      assert_not_contains (child.out, "nobody averaged");
+      assert_child_status (child, 1);
+      td_test_child_clear (&child);
+    }
 }
 
 static void
@@ -138,6 +167,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (command__ends_in_1_where_ranks_part),
     td_test (command__says_how_many_tapes_nothing_was_found_in),
+    td_test (command__ends_in_1_where_a_tape_is_cut_off),
     td_test (command__refuses_tapes_of_different_runs),
     td_test (command__says_of_one_rank_that_there_is_nothing_to_compare),
     td_test (command__ends_in_0_where_there_are_notes_only),
