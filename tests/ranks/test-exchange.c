@@ -43,7 +43,7 @@ static const char program[]
       "  if (by_hand && !is (\"hand unsent\"))\n"
       "    td_comm_bcast_link (comm, net);\n"
       "  TdOpt *opt = td_adam_new (net);\n"
-      "  if (is_early)\n"
+      "  if (is_early || is (\"twice\"))\n"
       "    opt = td_multi_node_optimizer_new (opt, comm);\n"
       "  if (is (\"split\"))\n"
       "    td_comm_split (comm, rank % 2, rank);\n"
@@ -56,6 +56,8 @@ static const char program[]
       "        x = td_log (td_mul_scalar (x, -1));\n"
       "      TdVar *loss = td_softmax_cross_entropy (td_link (net, x), labels (i));\n"
       "      td_backward (loss, 0);\n"
+      "      if (is (\"twice\") && i >= 3 && rank == 1)\n"
+      "        td_backward (td_softmax_cross_entropy (td_link (net, x), labels (i)), 0);\n"
       "      if (by_hand)\n        {\n"
       "          TdVar *gW = mean (td_grad (W)), *gb = mean (td_grad (b));\n"
       "          if (is (\"hand scaled\") && i == 5 && rank == 1)\n"
@@ -74,6 +76,9 @@ static const char program[]
       "                float all[12];\n"
       "                td_read (mean (v), all, (k ? 3 : 12) * sizeof *all);\n"
       "                td_write (v, all, (k ? 3 : 12) * sizeof *all);\n              }\n"
+      "          if (is (\"twice\") && i % 3 == 1 && rank == 0)\n"
+      "            td_report (\"accuracy\", td_item (td_accuracy (td_link (net, drawn (9)), "
+      "labels (9))));\n"
       "          if (is (\"evaluation\") && i % 4 == 3)\n"
       "            td_report (\"accuracy\", td_item (mean (td_accuracy (td_link (net, drawn "
       "(9)), "
@@ -158,12 +163,26 @@ exchange__of_no_gradients_is_no_mean (void **state)
   look (&c);
 }
 
+/* From iteration 3 on, where rank 0 has evaluated in iteration 1. */
+static void
+exchange__of_a_second_backward_is_named_behind_an_evaluation (void **state)
+{
+  static const Case c = { "twice",
+                          "warning: ranks 0 and 1 run different graphs in iteration 3: rank 0 "
+                          "did not take the branch",
+                          NULL, 1 };
+
+  (void)state;
+  look (&c);
+}
+
 int
 main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     td_test (exchange__of_no_gradients_averages_none),
     td_test (exchange__of_weights_is_a_mean),
+    td_test (exchange__of_a_second_backward_is_named_behind_an_evaluation),
     td_test (exchange__of_no_gradients_is_no_mean),
     td_test (exchange__of_gradients_is_a_mean_that_is_compared),
   };

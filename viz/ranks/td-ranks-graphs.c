@@ -11,14 +11,27 @@
 #include "td-tape-writer.h"
 
 #define INPUT_STEPS 3 /* whose inputs are compared */
+#define LASTING 5     /* steps in a row, up to the end, that no chance makes */
 
 typedef struct
 {
   guint64 key, own;
 } Pair;
 
+/* The steps whose training differs, whatever ranks do beside it. */
+typedef struct
+{
+  guint n, n_since;      /* of them; steps from the first of them on */
+  gint64 iteration;      /* the first; -1: none */
+  gint64 after;          /* the one before it */
+  gint64 *numbers;       /* of it, by place; -1 */
+  guint64 *fingerprints; /* of what trains, by place; 0: not together */
+  gboolean moves;        /* other ranks differ in another step */
+} Training;
+
 struct TdRanksGraphs
 {
+  Training training;
   guint n_steps, n_differ, n_inputs;
   gint64 last, after;
   gint64 iteration;      /* of the first difference; -1: none */
@@ -38,7 +51,9 @@ td__ranks_graphs_new (const TdRanks *self)
 {
   TdRanksGraphs *g = g_new0 (TdRanksGraphs, 1);
 
-  g->last = g->iteration = g->after = -1;
+  g->last = g->iteration = g->after = g->training.iteration = g->training.after = -1;
+  g->training.numbers = g_new0 (gint64, self->n);
+  g->training.fingerprints = g_new0 (guint64, self->n);
   g->numbers = g_new0 (gint64, self->n);
   g->fingerprints = g_new0 (guint64, self->n);
   g->seen = g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free);
@@ -51,6 +66,8 @@ td__ranks_graphs_new (const TdRanks *self)
 static void
 graphs_free (TdRanksGraphs *g)
 {
+  g_free (g->training.numbers);
+  g_free (g->training.fingerprints);
   g_free (g->numbers);
   g_free (g->fingerprints);
   g_hash_table_unref (g->seen);
@@ -104,6 +121,50 @@ see (TdRanksGraphs *g, guint place, gboolean is_first, guint64 of_first, guint64
   g->n_kinds += is_first;
 }
 
+/* Are the same ranks of one kind? */
+static gboolean
+are_alike (const guint64 *a, const guint64 *b, guint n)
+{
+  for (guint i = 0; i < n; i++)
+    for (guint j = 0; j < i; j++)
+      if ((a[i] == a[j]) != (b[i] == b[j]))
+        return FALSE;
+  return TRUE;
+}
+
+/* Of ranks whose operations differ: does what trains? */
+static void
+compare_training (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row,
+                  const gboolean *together)
+{
+  Training *t = &g->training;
+  g_autofree guint64 *of = g_new0 (guint64, self->n);
+  guint64 first = 0;
+  gboolean differ = FALSE;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      of[i] = together[i] ? td__ranks_hash_trained (self, i, row->of[i]->number) : 0;
+      if (together[i] && of[i] == 0)
+        return;
+      first = first ? first : of[i];
+      differ = differ || (of[i] && of[i] != first);
+    }
+  if (!differ)
+    return;
+  t->n++;
+  t->moves = t->moves || (t->iteration >= 0 && !are_alike (of, t->fingerprints, self->n));
+  if (t->iteration >= 0)
+    return;
+  t->after = g->last;
+  memcpy (t->fingerprints, of, self->n * sizeof *of);
+  for (guint i = 0; i < self->n; i++)
+    {
+      t->numbers[i] = together[i] ? row->of[i]->number : -1;
+      t->iteration = t->iteration < 0 ? t->numbers[i] : t->iteration;
+    }
+}
+
 static void
 compare_graphs (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, gint first,
                 const gboolean *together)
@@ -119,6 +180,9 @@ compare_graphs (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, gint firs
   if (g->n_steps++ == 0)
     g->first_differs = differ;
   g->n_differ += differ;
+  if (differ)
+    compare_training (g, self, row, together);
+  g->training.n_since += g->training.iteration >= 0;
   if (!differ || g->iteration >= 0)
     return;
   g->iteration = row->of[first]->number;
@@ -382,6 +446,29 @@ is_always (const TdRanksGraphs *g)
          && !g->changes && 2 * g->n_kinds <= g->n_steps;
 }
 
+/* From one step on, to the end, on the same ranks. */
+static gboolean
+lasts (const Training *t)
+{
+  return t->n >= LASTING && t->n == t->n_since && !t->moves;
+}
+
+/* What ranks do beside training may differ before what trains does: of that there is more to
+ * say. */
+static void
+put_training_first (TdRanksGraphs *g, guint n)
+{
+  const Training *t = &g->training;
+
+  if (t->iteration <= g->iteration)
+    return;
+  g->iteration = t->iteration;
+  g->after = t->after;
+  g->n_differ = t->n;
+  memcpy (g->numbers, t->numbers, n * sizeof *t->numbers);
+  memcpy (g->fingerprints, t->fingerprints, n * sizeof *t->fingerprints);
+}
+
 static void
 say_graphs (TdRanksGraphs *g, TdRanks *self)
 {
@@ -389,7 +476,7 @@ say_graphs (TdRanksGraphs *g, TdRanks *self)
   g_autofree char *what = NULL, *names = NULL, *when = NULL;
   char *site = NULL;
   TdRanksFinding *absent = find_absent (self), *f;
-  gboolean always = is_always (g), backward = FALSE, trains = FALSE;
+  gboolean always = is_always (g) || lasts (&g->training), backward = FALSE, trains = FALSE;
   guint n = 0, a, b;
   TdRankVote vote;
 
@@ -434,6 +521,8 @@ say_graphs (TdRanksGraphs *g, TdRanks *self)
 void
 td__ranks_graphs_end (TdRanksGraphs *g, TdRanks *self)
 {
+  if (!is_always (g))
+    put_training_first (g, self->n);
   if (g->iteration >= 0)
     say_graphs (g, self);
   td__ranks_attrs_end (g->attrs, self);

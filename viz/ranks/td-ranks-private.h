@@ -345,6 +345,9 @@ guint64 td__ranks_hash_attrs (TdRanks *self, guint place, const TdTapeIteration 
 
 /** Mark the variables from which gradients or updates come. Owner: the caller; by variable. */
 gboolean *td__ranks_mark_trained (const TdIteration *it);
+/** Hash the operations of which gradients or updates come, and what they read and write: other
+ * names of variables do not count. 0: not on the tape. */
+guint64 td__ranks_hash_trained (TdRanks *self, guint place, gint64 number);
 /** Find the first operation that reads or writes other variables than its counterpart, where
  * both sides run the same ones: -1: none. */
 gint td__ranks_find_other_input (const TdIteration *a, const TdIteration *b);

@@ -3,7 +3,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <string.h>
+
 #include "td-ranks-private.h"
+#include "td-tape-writer.h"
 
 /* An operation that was differentiated, or is of backward or of an update. */
 static gboolean
@@ -43,6 +46,46 @@ met (guint32 *order, guint32 *n, guint32 var)
   if (order[var] == 0)
     order[var] = ++*n;
   return order[var];
+}
+
+/* It trains, or what comes of it does. */
+static gboolean
+is_of_training (const TdIteration *it, guint e, const gboolean *trained)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (it);
+
+  if (trains (it, e))
+    return TRUE;
+  for (guint k = 0; k < t->events[e].n_out; k++)
+    if (trained[t->outs[t->events[e].first_out + k]])
+      return TRUE;
+  return FALSE;
+}
+
+guint64
+td__ranks_hash_trained (TdRanks *self, guint place, gint64 number)
+{
+  g_autoptr (TdIteration) it = td__ranks_load (self, place, number);
+  const TdTapeIteration *t = it ? td_iteration_get_tape (it) : NULL;
+  g_autofree gboolean *trained = it ? td__ranks_mark_trained (it) : NULL;
+  g_autofree guint32 *order = it ? g_new0 (guint32, t->n_vars + 1) : NULL;
+  guint64 h = it ? 1 : 0;
+  guint32 n = 0;
+
+  for (guint e = 0; it && e < t->n_events; e++)
+    {
+      const TdTapeEvent *event = &t->events[e];
+      const char *name = td_iteration_get_op_name (it, e);
+
+      if (!is_of_training (it, e, trained))
+        continue;
+      h = td_tape_hash_bytes (td_tape_hash (h, event->phase), name, strlen (name));
+      for (guint k = 0; k < event->n_in; k++)
+        h = td_tape_hash (h, met (order, &n, t->ins[event->first_in + k]));
+      for (guint k = 0; k < event->n_out; k++)
+        h = td_tape_hash (h, met (order, &n, t->outs[event->first_out + k]));
+    }
+  return h;
 }
 
 gint
