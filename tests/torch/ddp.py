@@ -1,10 +1,12 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
-ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand].
+ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand|join|join-twice|
+join-write|join-leave].
 
 The last line of each rank is the sum of its weights, to the last bit.
 
 SPDX-License-Identifier: MIT
 """
+import contextlib
 import os
 import sys
 
@@ -24,10 +26,23 @@ model = net if mistake == "alone" else torch.nn.parallel.DistributedDataParallel
 if mistake == "adam":
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 else:
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.2 if odd and mistake == "rate" else 0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2 if odd and mistake == "rate" else 0.1,
+                                momentum=0 if mistake.startswith("join") else 0.9)
 numbers = torch.Generator().manual_seed(10 + (0 if mistake in ("copies", "view") else RANK))
 average = [p.detach().clone() for p in net.parameters()]
-for i in range(ITERATIONS):
+for epoch in range(2 if mistake.startswith("join") else 0):  # in which each rank has more batches than the next one
+    with model.join(divide_by_initial_world_size=False):
+        for i in range(ITERATIONS - RANK):
+            if mistake == "join-write" and odd and epoch == 1 and i == 1:
+                with torch.no_grad():
+                    net[0].bias.add_(0.5)
+            optimizer.zero_grad()
+            for k in range(2 if mistake == "join-twice" else 1):
+                with model.no_sync() if mistake == "join-twice" and k == 0 else contextlib.nullcontext():
+                    model(torch.randn(6, 4, generator=numbers)).square().mean().backward()
+            if not (mistake == "join-leave" and odd and epoch == 1 and i > 0):
+                optimizer.step()
+for i in range(0 if mistake.startswith("join") else ITERATIONS):
     if odd and mistake == "write" and i == ODD:
         with torch.no_grad():
             net[0].bias.add_(0.5)

@@ -65,6 +65,29 @@ def clean(folder, mistake, level="graph"):
         run(tapedeck, "check", os.path.join(tapes, "rank-%d.tdtape" % rank))
 
 
+def joined(folder, mistake):
+    """Ranks with fewer batches make the calls of the others, under names of their own."""
+    tapes, found = record(folder, mistake)
+    assert len(set(found)) == 1, found
+    said, found = findings(tapes, 0)
+    assert not found, found
+    assert [rank["updates"] for rank in said["ranks"]] == [10, 8, 6], said["ranks"]
+    told = run(tapedeck, "cat", os.path.join(tapes, "rank-2.tdtape")).stdout
+    assert "join: c10d.all_reduce" in told, told[-2000:]
+    assert "join: " not in run(tapedeck, "cat", os.path.join(tapes, "rank-0.tdtape")).stdout.replace("join: dist.all_reduce", "")
+
+
+def joined_write(folder):
+    said, found = findings(record(folder, "join-write")[0], 1)
+    assert (found[0]["cause"], found[0]["ranks"]) == ("parameters", [RANKS - 1]), found
+    assert found[0]["array"].endswith("0/bias"), found
+
+
+def joined_leave(folder):
+    said, found = findings(record(folder, "join-leave")[0], 1)
+    assert {"parameters", "update counts"} & {f["cause"] for f in found if RANKS - 1 in f["ranks"]}, found
+
+
 def same(folder):
     store = os.path.join(folder, "plain.store")
     plain = run("mpirun", "--allow-run-as-root", "--oversubscribe", "-q", "-n", str(RANKS), python, "ddp.py", store)
@@ -121,6 +144,10 @@ def main():
               "clip_grad_norm_", "graph", "clip_grad_norm_")
         claim("and one that it writes to by hand", named, folder, "hand", "means differ", 2, [RANKS - 1], "0/bias",
               "all_reduce must be the same", "graph", 'grad[1] = float("nan")')
+        claim("ranks with fewer batches, which join, are healthy", joined, folder, "join")
+        claim("and those that sum gradients over batches", joined, folder, "join-twice")
+        claim("what one of them writes is named nevertheless", joined_write, folder)
+        claim("and that one has left out more steps than it had joined for", joined_leave, folder)
         claim("one process alone has no sums", without, folder)
     claims.end()
 

@@ -40,10 +40,14 @@ td__ranks_list_last (const TdRanks *self)
 const char *
 td__rung_call (const TdRanks *self, const TdRung *rung)
 {
+  const char *shadow = "";
+
   for (guint i = 0; i < self->n; i++)
-    if (rung->sides[i].here)
+    if (rung->sides[i].here && !td__rung_side_is_shadow (&rung->sides[i]))
       return rung->sides[i].call;
-  return "";
+    else if (rung->sides[i].here)
+      shadow = rung->sides[i].call;
+  return shadow;
 }
 
 static gboolean

@@ -279,6 +279,8 @@ GPtrArray *td__ranks_list_last (const TdRanks *self);
  * first tape's clock. FALSE: nobody, or somebody is missing or has an unknown clock. */
 gboolean td__rung_find_last (const TdRanks *self, const TdRung *rung, guint place,
                              gint64 *last_ns);
+/** It is made for ranks that still have examples, and has another name than theirs. */
+gboolean td__rung_side_is_shadow (const TdRungSide *side);
 /** Name the call. Owner: borrowed. */
 const char *td__rung_call (const TdRanks *self, const TdRung *rung);
 /** Write a rung as a line of text, or as an object. */

@@ -179,6 +179,29 @@ say_recording_ends (TdRanks *self)
   return all;
 }
 
+/* How many forwards of the others a rank made the calls of, because it had no more examples:
+ * PyTorch's join. */
+static guint64
+shadowed_by (const TdRankTape *tape)
+{
+  return g_ascii_strtoull (td_tape_reader_info (tape->reader, "joined"), NULL, 10);
+}
+
+/* Each that made fewer updates had joined meanwhile, at least as often. */
+static gboolean
+have_joined (const TdRanks *self)
+{
+  guint64 most = 0;
+
+  for (guint i = 0; i < self->n; i++)
+    most = MAX (most, self->tapes[i].open.n_updating);
+  for (guint i = 0; i < self->n; i++)
+    if (self->tapes[i].open.n_updating > 0
+        && self->tapes[i].open.n_updating + shadowed_by (&self->tapes[i]) < most)
+      return FALSE;
+  return TRUE;
+}
+
 static void
 look_at_counts (TdRanks *self)
 {
@@ -205,7 +228,7 @@ look_at_counts (TdRanks *self)
       if (classes[i] == TD_RANKS_NO_CLASS)
         classes[i] = n++;
     }
-  if (n < 2 || self->n_means == 0)
+  if (n < 2 || self->n_means == 0 || have_joined (self))
     return;
   td__rank_vote_init (&vote, classes, self->n);
   names = td__ranks_dup_names (self, vote.odd);

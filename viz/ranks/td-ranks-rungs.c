@@ -380,6 +380,14 @@ dup_exits (const TdRanks *self, const TdRung *rung)
   return g_string_free (out, FALSE);
 }
 
+/* PyTorch's join: a rank without examples makes the calls of the others, by names of its own.
+ */
+gboolean
+td__rung_side_is_shadow (const TdRungSide *side)
+{
+  return g_str_has_prefix (side->call, "join: ");
+}
+
 /* The first only: once ranks have parted, nothing fits. */
 void
 td__ranks_check_calls (TdRanks *self, const TdRung *rung)
@@ -394,12 +402,14 @@ td__ranks_check_calls (TdRanks *self, const TdRung *rung)
   for (guint i = 0; i < self->n; i++)
     {
       classes[i] = TD_RANKS_NO_CLASS;
+      failed = failed || (rung->sides[i].flags & TD_TAPE_COLLECTIVE_FAILED);
+      if (rung->sides[i].here && td__rung_side_is_shadow (&rung->sides[i]))
+        continue;
       for (guint j = 0; rung->sides[i].here && j < i; j++)
         if (rung->sides[j].here && rung->sides[j].call == rung->sides[i].call)
           classes[i] = classes[j];
       if (rung->sides[i].here && classes[i] == TD_RANKS_NO_CLASS)
         classes[i] = n++;
-      failed = failed || (rung->sides[i].flags & TD_TAPE_COLLECTIVE_FAILED);
       first = first < 0 && rung->sides[i].here ? (gint)i : first;
     }
   if ((n < 2 && !failed) || td__ranks_has (self, TD_RANKS_MISMATCH))

@@ -24,6 +24,7 @@ from .facts import DTYPES, now
 MEET, BCAST, SUM, GATHER, EXCHANGE, SEND, RECEIVE = range(7)  # TdTapeWait
 BEFORE, FAILED, WHOLE, BEHIND = 1 << 0, 1 << 2, 1 << 3, 1 << 4  # TD_TAPE_COLLECTIVE_...
 AT_FLAGS = 13  # of a row
+SHADOW = "join: "  # before the name of a call that stands for one of another name
 MANY_EARLY = 4096
 LONG = 1.0  # seconds: what is waited for that long is to be on the tape whatever comes
 NEVER = 1 << 62
@@ -132,6 +133,8 @@ class Collectives:
         self.bucket = 0  # of this backward
         self.in_backward = False
         self.own = BeforeMean(recorder.row_of_gradient) if recorder.sums is not None else None
+        self.joined = False  # this rank has no more examples, and makes the calls of those that have
+        self.n_shadowed = 0  # of their forwards, by this rank
         self.unknown = False  # it has been said that a process group is not known
         self.last_end = 0  # of the operator that ran last, while there are pending ones
         self.waiting = self.shown = 0
@@ -160,6 +163,7 @@ class Collectives:
                 put(torch.distributed, name, self.function(getattr(torch.distributed, name), text))
         ddp = parallel.DistributedDataParallel
         put(ddp, "forward", self.forward_of(ddp.forward))
+        self.install_join(put)
         put(torch.distributed, "init_process_group", self.initialising(c10d.init_process_group))
         put(c10d, "init_process_group", torch.distributed.init_process_group)
         if torch.distributed.is_initialized():
@@ -194,6 +198,47 @@ class Collectives:
         init_process_group.__doc__ = init.__doc__
         return init_process_group
 
+    # -------------------------------------------------------------------------------- join
+
+    def install_join(self, put):
+        """With uneven inputs a rank that is done shadows the calls of the others, by other names."""
+        try:
+            from torch.distributed.algorithms.join import Join
+            put(Join, "__exit__", self.leaving(Join.__exit__))
+            put(Join, "_get_num_nonjoined_procs", self.asking(Join._get_num_nonjoined_procs))
+        except (ImportError, AttributeError):
+            pass  # of a PyTorch that has none, or another one
+
+    def leaving(self, leave):
+        def recorded(join, *args):
+            if not self.listens():
+                return leave(join, *args)
+            r, before = self.recorder, self.n_shadowed
+            self.joined = joins = args[0] is None and join._enable
+            try:
+                return leave(join, *args)
+            finally:
+                self.joined = False
+                if self.n_shadowed > before:
+                    r.lib.info(r.p, b"joined", b"%d" % self.n_shadowed)
+                if joins and r.sums is not None:
+                    r.sums.counts_steps = False
+                if joins and not r.by_hand:
+                    r.finish()  # what comes next is of another epoch, on all ranks
+
+        recorded.__doc__ = leave.__doc__
+        return recorded
+
+    def asking(self, ask):
+        def recorded(join):
+            n = ask(join)
+            if self.joined and self.listens():
+                self.joined = n > 0
+                self.n_shadowed += n > 0
+            return n
+
+        return recorded
+
     # ------------------------------------------------------------------------ what is said
 
     def say(self, row):
@@ -225,7 +270,7 @@ class Collectives:
         call.group, call.wait, call.peer = group, wait, peer
         call.bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         call.dtype = DTYPES.get(tensors[0].dtype, L.NO_DTYPE) if tensors else L.NO_DTYPE
-        call.name = self.recorder.text(name)
+        call.name = self.recorder.text(SHADOW + name if self.joined else name)
         call.place = place
         call.seq = group.number(wait, peer)
         call.storages, call.caller = (), None

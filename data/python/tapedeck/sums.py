@@ -36,6 +36,7 @@ class Sums:
         self.n_ranks = n_ranks
         self.averages = False
         self.turn = 0
+        self.counts_steps = True  # until a rank has joined the others, who step on
         self.steps = weakref.WeakKeyDictionary()  # optimizer -> how many
         self.names = {}  # of parameters, by their texts' numbers
 
@@ -60,7 +61,7 @@ class Sums:
         """Steps of this optimizer, learning rate, momentum ...: of each group of parameters."""
         words = []
         self.steps[optimizer] = self.steps.get(optimizer, 0) + 1
-        found = [("t", self.steps[optimizer])]
+        found = [("t", self.steps[optimizer])] if self.counts_steps else []
         for i, group in enumerate(optimizer.param_groups):
             found += [(key if i == 0 else "%s of group %d" % (key, i), value) for key, value in group.items()
                       if isinstance(value, (int, float)) and not isinstance(value, bool)]
