@@ -1,6 +1,6 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
 ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand|join|join-twice|
-join-write|join-leave].
+join-write|join-leave|unused|other].
 
 The last line of each rank is the sum of its weights, to the last bit.
 
@@ -22,13 +22,17 @@ torch.set_num_threads(1)
 torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=RANK, world_size=SIZE)
 torch.manual_seed(3)
 net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-model = net if mistake == "alone" else torch.nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=mistake == "view")
+if mistake == "unused":
+    net[1].spare = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(4))
+model = net if mistake == "alone" else torch.nn.parallel.DistributedDataParallel(
+    net, gradient_as_bucket_view=mistake == "view", find_unused_parameters=mistake == "unused")
 if mistake == "adam":
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 else:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2 if odd and mistake == "rate" else 0.1,
                                 momentum=0 if mistake.startswith("join") else 0.9)
 numbers = torch.Generator().manual_seed(10 + (0 if mistake in ("copies", "view") else RANK))
+examples = torch.randn(44, 4, generator=torch.Generator().manual_seed(1))
 average = [p.detach().clone() for p in net.parameters()]
 for epoch in range(2 if mistake.startswith("join") else 0):  # in which each rank has more batches than the next one
     with model.join(divide_by_initial_world_size=False):
@@ -56,7 +60,13 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
     x = torch.randn(n, 4, generator=numbers)
     if odd and mistake == "nan" and i == ODD:
         x[1, 2] = float("nan")
-    model(x).square().mean().backward()
+    if mistake in ("unused", "other"):  # examples that a rank draws by their numbers
+        at = int(torch.randint(40, (1,), generator=numbers))
+        x = torch.stack([examples[at], examples[(at + RANK) % 40], *examples[at:at + 4]])
+    loss = model(x).square().mean()
+    if odd and mistake == "other" and i == ODD:
+        loss = loss * 2
+    loss.backward()
     if odd and mistake == "clip" and i == ODD:
         torch.nn.utils.clip_grad_norm_(net.parameters(), 0.01)
     if odd and mistake == "hand" and i == ODD:

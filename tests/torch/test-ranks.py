@@ -65,6 +65,19 @@ def clean(folder, mistake, level="graph"):
         run(tapedeck, "check", os.path.join(tapes, "rank-%d.tdtape" % rank))
 
 
+def same_graph(folder):
+    """Not the order in which unused parameters are looked at, nor which examples a rank draws, is another graph."""
+    said, _ = findings(record(folder, "unused")[0], 0)
+    assert not [f for f in said["findings"] if f["cause"] == "different graphs"], said["findings"]
+
+
+def other_graph(folder):
+    said, _ = findings(record(folder, "other")[0], 0)
+    note = next(f for f in said["findings"] if f["cause"] == "different graphs")
+    assert (note["iteration"], note["ranks"]) == (2, [RANKS - 1]) and "only rank 2 runs mul at ddp.py:" in note["sentence"], note
+    assert "loss * 2" in open(os.path.join(HERE, "ddp.py")).readlines()[int(note["site"].split(":")[1]) - 1], note
+
+
 def joined(folder, mistake):
     """Ranks with fewer batches make the calls of the others, under names of their own."""
     tapes, found = record(folder, mistake)
@@ -144,6 +157,8 @@ def main():
               "clip_grad_norm_", "graph", "clip_grad_norm_")
         claim("and one that it writes to by hand", named, folder, "hand", "means differ", 2, [RANKS - 1], "0/bias",
               "all_reduce must be the same", "graph", 'grad[1] = float("nan")')
+        claim("examples drawn by their numbers, and unused parameters, are no other graph", same_graph, folder)
+        claim("where there is another one, it is named, and not which examples were drawn", other_graph, folder)
         claim("ranks with fewer batches, which join, are healthy", joined, folder, "join")
         claim("and those that sum gradients over batches", joined, folder, "join-twice")
         claim("what one of them writes is named nevertheless", joined_write, folder)

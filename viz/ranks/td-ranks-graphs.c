@@ -165,17 +165,38 @@ compare_training (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row,
     }
 }
 
+/* Graphs by place: where those of PyTorch differ, without the order that it takes for itself.
+ */
 static void
-compare_graphs (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, gint first,
-                const gboolean *together)
+take_fingerprints (TdRanks *self, const TdRankRow *row, gint first, const gboolean *together,
+                   guint64 *of)
 {
   gboolean differ = FALSE;
 
   for (guint i = 0; i < self->n; i++)
     if (together[i])
       {
-        see (g, i, i == (guint)first, row->of[first]->fingerprint, row->of[i]->fingerprint);
-        differ = differ || row->of[i]->fingerprint != row->of[first]->fingerprint;
+        of[i] = row->of[i]->fingerprint;
+        differ = differ || of[i] != row->of[first]->fingerprint;
+      }
+  for (guint i = 0; differ && i < self->n; i++)
+    if (together[i] && td__ranks_is_of_framework (self, i))
+      of[i] = td__ranks_hash_order (self, i, row->of[i]->number);
+}
+
+static void
+compare_graphs (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, gint first,
+                const gboolean *together)
+{
+  g_autofree guint64 *of = g_new0 (guint64, self->n);
+  gboolean differ = FALSE;
+
+  take_fingerprints (self, row, first, together, of);
+  for (guint i = 0; i < self->n; i++)
+    if (together[i])
+      {
+        see (g, i, i == (guint)first, of[first], of[i]);
+        differ = differ || of[i] != of[first];
       }
   if (g->n_steps++ == 0)
     g->first_differs = differ;
@@ -190,7 +211,7 @@ compare_graphs (TdRanksGraphs *g, TdRanks *self, const TdRankRow *row, gint firs
   for (guint i = 0; i < self->n; i++)
     {
       g->numbers[i] = together[i] ? row->of[i]->number : -1;
-      g->fingerprints[i] = together[i] ? row->of[i]->fingerprint : 0;
+      g->fingerprints[i] = of[i];
     }
 }
 
@@ -337,26 +358,48 @@ is_trained (const TdDiff *diff, const TdDiffPair *pair, gboolean *const *trained
   return FALSE;
 }
 
-/* The first that trains, else the first. NULL: there is none. */
+/* What a fingerprint has. Attributes it has none of, and of a shape the number of dimensions:
+ * both follow, too, from which examples a rank draws, and how many. */
+static gboolean
+is_of_graph (const TdDiffPair *pair)
+{
+  return pair->kind != TD_DIFF_CHANGED
+         || (pair->aspects
+             & ~(guint)(TD_DIFF_NUMBERS | TD_DIFF_MODE | TD_DIFF_ATTRIBUTES | TD_DIFF_SHAPE));
+}
+
+/* Nor may it be called another graph where nothing else is known: not in PyTorch, whose
+ * examples come from operations. */
+static gboolean
+is_of_examples_only (const TdDiffPair *pair)
+{
+  return pair->kind == TD_DIFF_CHANGED
+         && !(pair->aspects & ~(guint)(TD_DIFF_NUMBERS | TD_DIFF_MODE | TD_DIFF_ATTRIBUTES));
+}
+
+/* Of those of the graph, else of all, the first that trains, else the first. NULL: there is
+ * none. */
 static const TdDiffPair *
-find_pair (const TdDiff *diff, gboolean *trains)
+find_pair (const TdDiff *diff, gboolean of_framework, gboolean *trains)
 {
   g_autofree gboolean *a = td__ranks_mark_trained (diff->side[TD_DIFF_A]),
                       *b = td__ranks_mark_trained (diff->side[TD_DIFF_B]);
   gboolean *const trained[2] = { a, b };
   const TdDiffPair *first = NULL;
 
-  for (guint i = 0; i < diff->n_items; i++)
-    {
-      const TdDiffPair *p = &diff->pairs[diff->items[i]];
+  for (guint pass = 0; pass < 2 && !first; pass++)
+    for (guint i = 0; i < diff->n_items; i++)
+      {
+        const TdDiffPair *p = &diff->pairs[diff->items[i]];
 
-      if (p->kind == TD_DIFF_CHANGED && p->aspects == TD_DIFF_NUMBERS)
-        continue;
-      first = first ? first : p;
-      *trains = is_trained (diff, p, trained);
-      if (*trains)
-        return p;
-    }
+        if ((p->kind == TD_DIFF_CHANGED && p->aspects == TD_DIFF_NUMBERS)
+            || (pass == 0 && !is_of_graph (p)) || (of_framework && is_of_examples_only (p)))
+          continue;
+        first = first ? first : p;
+        *trains = is_trained (diff, p, trained);
+        if (*trains)
+          return p;
+      }
   return first;
 }
 
@@ -407,7 +450,7 @@ dup_first_difference (TdRanks *self, guint a, guint b, const gint64 *numbers,
 
       *backward = *backward || it->events[p->event[of]].phase != TD_TAPE_PHASE_FORWARD;
     }
-  pair = find_pair (diff, trains);
+  pair = find_pair (diff, td__ranks_is_of_framework (self, a), trains);
   if (!pair)
     return dup_other_input (self, diff, a, b, trains, site);
   side = pair->event[TD_DIFF_A] >= 0 ? TD_DIFF_A : TD_DIFF_B;
