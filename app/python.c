@@ -9,9 +9,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 bool
@@ -51,6 +53,46 @@ set_environment (void)
   return setenv ("PYTHONPATH", path, 1) == 0 && setenv ("TAPEDECK_PRODUCER", probe, 1) == 0;
 }
 
+/* What torch.distributed reads where a script says no more than init_process_group ("gloo"), as
+ * torchrun sets it; what is set already stays. */
+static bool
+set_rank (void)
+{
+  static const char *const names[][2]
+      = { { "RANK", "OMPI_COMM_WORLD_RANK" },
+          { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE" },
+          { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK" },
+          { "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE" } };
+
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    {
+      const char *value = getenv (names[i][1]);
+
+      if (value != NULL && setenv (names[i][0], value, 0) != 0)
+        return false;
+    }
+  return true;
+}
+
+void
+td_python_meet (void)
+{
+  struct sockaddr_in address = { .sin_family = AF_INET };
+  socklen_t size = sizeof address;
+  char port[16];
+  const int fd = socket (AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+  if (fd >= 0 && bind (fd, (struct sockaddr *)&address, size) == 0
+      && getsockname (fd, (struct sockaddr *)&address, &size) == 0)
+    {
+      snprintf (port, sizeof port, "%d", ntohs (address.sin_port));
+      setenv ("MASTER_ADDR", "127.0.0.1", 0);
+      setenv ("MASTER_PORT", port, 0);
+    }
+  if (fd >= 0)
+    close (fd);
+}
+
 const char *
 td_python_tape (const char *script)
 {
@@ -80,7 +122,7 @@ td_run_python (const TdSupervisorOptions *options)
       fprintf (stderr, "tapedeck: %s: %s\n", o.name, strerror (errno));
       return TD_EXIT_NOT_FOUND;
     }
-  if (!set_environment ())
+  if (!set_environment () || !set_rank ())
     return TD_EXIT_NOT_FOUND;
   if (o.overwrite)
     head[n++] = "-f";

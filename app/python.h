@@ -14,6 +14,9 @@ bool td_is_python (const char *name);
  * *Owner*: static, till the next call. */
 const char *td_python_tape (const char *script);
 
+/** Say in the environment where ranks on one machine meet: at a port that is free now. */
+void td_python_meet (void);
+
 /** Supervise the Python that runs and records the script, which begins `argv`: python3, or what
  * TAPEDECK_PYTHON names.  It writes the tape itself.  Returns the exit status. */
 int td_run_python (const TdSupervisorOptions *options);

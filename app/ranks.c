@@ -4,6 +4,7 @@
 #include "command.h"
 #include "mpirun.h"
 #include "plural.h"
+#include "python.h"
 #include "rank-lines.h"
 #include "whereabouts.h"
 
@@ -298,6 +299,8 @@ start (Launch *l)
       dup2 (err[1], 2);
       /* else MPI's library opens the X display to look for GPUs, and a rank dies with it */
       setenv ("HWLOC_COMPONENTS", "-gl", 0);
+      if (td_is_python (l->options->model) && l->options->hosts == NULL)
+        td_python_meet ();
       execvp (l->argv[0], l->argv);
       _exit (errno == ENOENT ? TD_EXIT_NOT_FOUND : TD_EXIT_NOT_EXECUTABLE);
     }

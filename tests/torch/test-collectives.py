@@ -242,6 +242,20 @@ def elastic(folder):
     assert [(c["ranks"][0]["call"], len(c["ranks"])) for c in calls] == [(BUCKET, 2)], calls
 
 
+def plain(folder):
+    """A script that leaves it all to init_process_group; what it has set itself stays."""
+    script, said = os.path.join(folder, "plain.py"), "import os, torch\nimport torch.distributed as dist\n"
+    with open(script, "w") as out:
+        out.write(said + "dist.init_process_group('gloo')\none = torch.ones(1)\ndist.all_reduce(one)\nprint('is', dist.get_rank(), "
+                  "int(one), *[os.environ[n] for n in ('LOCAL_RANK', 'LOCAL_WORLD_SIZE', 'MASTER_ADDR')])\n")
+    told = run(tapedeck, "run", "-q", "-n", "2", "-o", os.path.join(folder, "plain.ranks"), script).stdout
+    assert sorted(line[line.index("is"):] for line in told.splitlines()) == [
+        "is 0 2 0 2 127.0.0.1", "is 1 2 1 2 127.0.0.1"], told
+    own = run(tapedeck, "run", "-q", "-f", "-n", "2", "-o", os.path.join(folder, "plain.ranks"), script,
+              env={"MASTER_ADDR": "localhost"}).stdout
+    assert own.count("localhost") == 2, own
+
+
 def alone(folder):
     """A program without ranks has none of it, and no thread that waits."""
     tape = os.path.join(folder, "one.tdtape")
@@ -277,6 +291,7 @@ def main():
         claim("and of 4", missing, folder, 4)
         claim("who comes to another call is named with both", different, folder, 4)
         claim("ranks that torchrun has started are known as those of mpirun", elastic, folder)
+        claim("a script that takes all from the environment has what torchrun would set", plain, folder)
         claim("a program without ranks has nothing of it, nor costs it anything", alone, folder)
     claims.end()
 
