@@ -447,6 +447,24 @@ worst (const Launch *l, int *rank)
   return status != 0 ? status : of_mpirun;
 }
 
+/* mpirun tells all to end because of one: where the run itself was told nothing, and each rank
+ * ended of a signal in a call that it waited in, it is the first that did; -1: nobody. */
+static int
+find_first (const Launch *l)
+{
+  int first = -1;
+
+  for (int r = 0; r < l->options->n && l->ended_by == 0; r++)
+    {
+      const TdWherePage *p = td__where_page (&l->where, r);
+
+      if (atomic_load (&p->ended) && p->signal != 0
+          && (first < 0 || p->ended_ns < td__where_page (&l->where, first)->ended_ns))
+        first = r;
+    }
+  return first;
+}
+
 /* Who ended while others were in a call for all ranks; -1: nobody. */
 static int
 find_early (const Launch *l)
@@ -527,6 +545,8 @@ report (const Launch *l)
     rank = find_early (l);
   if (rank < 0)
     rank = td__where_culprit (&l->where);
+  if (rank < 0 && n_begun == n && status != 0)
+    rank = find_first (l);
   if (found >= 0 && status != 0)
     snprintf (text, sizeof text, "rank %d has waited for another in vain (above)", found);
   else if (status != 0 && is_told (l, rank))

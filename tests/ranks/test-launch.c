@@ -212,6 +212,38 @@ status__of_a_rank_that_leaves_is_its_own_though_the_others_fail_first (void **st
     }
 }
 
+/* As somebody, or the kernel's keeper of memory, ends one of them from outside while it waits.
+ */
+static void
+status__of_a_rank_that_is_told_to_end_names_it (void **state)
+{
+  static const char code[]
+      = "#include <tapedeck.h>\n#include <signal.h>\n#include <unistd.h>\n"
+        "int main (int argc, char **argv)\n{\n"
+        "  td_init (&argc, &argv);\n"
+        "  TdComm *comm = td_comm_new (\"mpi\");\n"
+        "  td_comm_barrier (comm);\n"
+        "  pid_t told = argc > 1 ? getppid () : getpid ();\n"
+        "  if (td_comm_rank (comm) == 1 && fork () == 0)\n    {\n"
+        "      usleep (300000);\n      kill (told, SIGTERM);\n      _exit (0);\n    }\n"
+        "  if (td_comm_rank (comm) == 0)\n    sleep (20);\n"
+        "  td_comm_barrier (comm);\n"
+        "  return td_finish ();\n}\n";
+  const char *path = td_test_tmp ("waits.c");
+  TdTestChild c;
+
+  (void)state;
+  td_test_write_file (path, code, sizeof code - 1);
+  for (int i = 0; i < 2; i++) /* the model, or what records it */
+    {
+      c = td_test_shell ("%s run -q -f -n 3 -o %s %s %s", tapedeck, td_test_tmp ("tapes"), path,
+                         i > 0 ? "recorder" : "");
+      assert_says (&c, 143,
+                   "tapedeck: 3 ranks: rank 1 was ended by signal 15 (Terminated) in ");
+      td_test_child_clear (&c);
+    }
+}
+
 /* Which ranks there are, mpirun's own or none, is known before anything is started. */
 static void
 break__that_names_no_rank_is_refused_and_one_that_may_name_one_is_not (void **state)
@@ -689,6 +721,7 @@ main (int argc, char **argv)
     td_test (output__of_ranks_comes_by_whole_lines_with_the_rank_before_each),
     td_test (status__is_the_worst_of_the_ranks_and_one_line_says_whose),
     td_test (status__of_a_rank_that_leaves_is_its_own_though_the_others_fail_first),
+    td_test (status__of_a_rank_that_is_told_to_end_names_it),
     td_test (break__that_names_no_rank_is_refused_and_one_that_may_name_one_is_not),
     td_test (options__go_to_each_rank),
     td_test (tapes__that_are_there_are_kept_or_replaced_by_f),
