@@ -6,6 +6,7 @@
     late-root   the same, with rank 0 late before each forward
     missing     the same, but rank 1 leaves out the mean of iteration 2 and comes to nothing else
     other       the same, but rank 1 goes to a barrier in iteration 2 instead
+    wrong       the same, but rank 1 sums three numbers in iteration 2 where the other sums gradients
     transformer of 3 million parameters
 
 The last line of each rank is a hash of its weights.
@@ -26,7 +27,7 @@ ITERATIONS = 6
 what = sys.argv[2]
 torch.set_num_threads(1)
 dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=RANK, world_size=SIZE,
-                        timeout=datetime.timedelta(seconds=4 if what in ("missing", "other") else 120))
+                        timeout=datetime.timedelta(seconds=4 if what in ("missing", "other", "wrong") else 120))
 
 
 def calls():
@@ -110,6 +111,8 @@ def train():
         loss = model(torch.randn(8, 16)).square().mean()
         if what == "slow" and RANK == 1:
             time.sleep(0.3)
+        if i == 2 and RANK == 1 and what == "wrong":
+            dist.all_reduce(torch.ones(3))
         loss.backward()
         if i == 2 and RANK == 1 and what == "missing":
             time.sleep(60)

@@ -205,6 +205,13 @@ def different(folder, n):
     assert n == 2 or first["ranks"] == [1], first
 
 
+def wrong(folder):
+    """The process may die of it: the call was on the tape before it was made."""
+    _, found = findings(record(folder, "wrong", 2, status=None)[0], 1)
+    assert found[0]["cause"] == "mismatch" and found[0]["iteration"] == 2, found
+    assert "rank 1 in %s at collectives.py:" % ALL_REDUCE in found[0]["sentence"], found
+
+
 def transformer(folder, n):
     """Of 3 million parameters: the buckets are those of the gradients, in the order of backward."""
     tapes, _ = record(folder, "transformer", n)
@@ -290,6 +297,7 @@ def main():
         claim("who leaves out a call of 2 is missing", missing, folder, 2)
         claim("and of 4", missing, folder, 4)
         claim("who comes to another call is named with both", different, folder, 4)
+        claim("one that a rank makes wrongly is named, though it dies of it", wrong, folder)
         claim("ranks that torchrun has started are known as those of mpirun", elastic, folder)
         claim("a script that takes all from the environment has what torchrun would set", plain, folder)
         claim("a program without ranks has nothing of it, nor costs it anything", alone, folder)

@@ -27,6 +27,7 @@ AT_FLAGS = 13  # of a row
 SHADOW = "join: "  # before the name of a call that stands for one of another name
 MANY_EARLY = 4096
 LONG = 1.0  # seconds: what is waited for that long is to be on the tape whatever comes
+SHARE = 30  # of the time between two of them, what it takes to show where the rank is
 NEVER = 1 << 62
 
 # Methods of a process group: as torch.distributed calls it, which argument is this rank's part, and whether there
@@ -110,7 +111,7 @@ class Call:
     """A collective that has begun and has not been seen to end."""
 
     __slots__ = ("group", "seq", "wait", "bytes", "dtype", "name", "place", "peer", "start", "caller", "storages",
-                 "after", "seen", "before")
+                 "after", "seen", "before", "said")
 
     def row(self, start, end, flags=0, size=None):
         return (L.WAIT, 15, self.wait, self.group.comm, self.seq, self.bytes if size is None else size, start, end,
@@ -138,6 +139,7 @@ class Collectives:
         self.unknown = False  # it has been said that a process group is not known
         self.last_end = 0  # of the operator that ran last, while there are pending ones
         self.waiting = self.shown = 0
+        self.last_shown = self.showing = 0  # when, and for how long
         self.watch = None
         self.stop = threading.Event()
 
@@ -273,7 +275,7 @@ class Collectives:
         call.name = self.recorder.text(SHADOW + name if self.joined else name)
         call.place = place
         call.seq = group.number(wait, peer)
-        call.storages, call.caller = (), None
+        call.storages, call.caller, call.said = (), None, False
         call.after, call.seen, call.before = 0, 0, 0
         call.start = now()
         return call
@@ -288,6 +290,15 @@ class Collectives:
         if self.watch is None:
             self.watch = threading.Thread(target=self.look_after, name="tapedeck", daemon=True)
             self.watch.start()
+
+    def show(self):
+        """Where the rank is comes to the tape at once, for a call of which the process dies; not where that takes
+        more than a share of the program's time."""
+        start = now()
+        if start - self.last_shown > SHARE * self.showing and self.recorder.on:
+            self.recorder.lib.show(self.recorder.p)
+            self.last_shown = now()
+            self.showing = self.last_shown - start
 
     def look_after(self):
         """On a thread of its own: what waits for long is written to the tape.  The library's calls hold the
@@ -361,6 +372,12 @@ class Collectives:
         call = self.new(known, name, wait, given[part] if part is not None and len(given) > part else None, peer,
                         self.recorder.places.here(frame))
         call.caller = (id(frame), frame.f_code)
+        if known.size > 1 and wait not in (SEND, RECEIVE) and is_waited_for(frame) and self.recorder.open:
+            call.said = True  # before it is made: a process may die of it
+            self.say(call.row(call.start, 0))
+            self.begins()
+            self.waiting = 0
+            self.show()
         if name == "dist.monitored_barrier":  # it returns when all have come
             self.say(call.row(call.start, 0))
             self.begins()
@@ -372,6 +389,8 @@ class Collectives:
             self.error(call, error, call.start)
         elif call.wait not in (SEND, RECEIVE) and call.group.seq == call.seq:
             call.group.seq -= 1
+            if call.said:
+                self.say(call.row(call.start, now(), 0, 0))
 
     def entered(self, call, work):
         if work is None:
@@ -403,11 +422,13 @@ class Collectives:
             try:
                 frame = sys._getframe(1)
                 # in the same call of one of torch.distributed's functions: nothing else ran meanwhile
-                behind = call.caller != (id(frame), frame.f_code) or not is_of_distributed(frame.f_code)
+                behind = not call.said and (
+                    call.caller != (id(frame), frame.f_code) or not is_of_distributed(frame.f_code))
                 start = start if behind else call.start
                 if behind:
                     self.say(call.row(call.start, 0, BEHIND))
-                self.say(call.row(start, 0, 0, 0 if behind else None))
+                if not call.said:
+                    self.say(call.row(start, 0, 0, 0 if behind else None))
                 self.begins()
             except Exception as error:
                 self.recorder.mistake("a wait", error)
@@ -685,6 +706,11 @@ def before(row):
     row = list(row)
     row[AT_FLAGS] |= BEFORE
     return row
+
+
+def is_waited_for(frame):
+    """One of torch.distributed's functions makes it and waits for it itself."""
+    return is_of_distributed(frame.f_code) and frame.f_locals.get("async_op") is False
 
 
 def is_of_distributed(code):
