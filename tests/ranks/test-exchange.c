@@ -92,7 +92,7 @@ typedef struct
 } Case;
 
 static void
-look (const Case *c)
+assert_told (const Case *c)
 {
   const char *source = td_test_tmp ("exchange.c"), *folder = td_test_tmp ("ranks");
   TdTestChild child;
@@ -122,7 +122,7 @@ exchange__of_no_gradients_averages_none (void **state)
 
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    look (&cases[i]);
+    assert_told (&cases[i]);
 }
 
 static void
@@ -131,7 +131,7 @@ exchange__of_weights_is_a_mean (void **state)
   static const Case c = { "weights", "Nothing found", "never average", 0 };
 
   (void)state;
-  look (&c);
+  assert_told (&c);
 }
 
 /* By hand, and rank 1 does something of its own in iteration 5. */
@@ -149,7 +149,7 @@ exchange__of_gradients_is_a_mean_that_is_compared (void **state)
 
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    look (&cases[i]);
+    assert_told (&cases[i]);
 }
 
 /* A call before backward, which finds no gradients, changes nothing. */
@@ -160,7 +160,7 @@ exchange__of_no_gradients_is_no_mean (void **state)
       = { "early", "Nothing found: 8 steps with updates of 2 ranks compared.", NULL, 0 };
 
   (void)state;
-  look (&c);
+  assert_told (&c);
 }
 
 /* From iteration 3 on, where rank 0 has evaluated in iteration 1. */
@@ -173,7 +173,7 @@ exchange__of_a_second_backward_is_named_behind_an_evaluation (void **state)
                           NULL, 1 };
 
   (void)state;
-  look (&c);
+  assert_told (&c);
 }
 
 int
