@@ -141,6 +141,7 @@ leave_alone (const TdReplay *p, uint32_t k, const char *why)
   TdCaptures *c = p->list->captures;
   const TdReady *r = &p->list->ready[k];
   TdStatic *owner = p->i->entry->owner;
+  const TdSite *site = r->step->site != NULL ? r->step->site : p->i->site;
   char text[300];
 
   snprintf (text, sizeof text, "%s is launched alone: it %s", step_name (r), why);
@@ -154,9 +155,8 @@ leave_alone (const TdReplay *p, uint32_t k, const char *why)
       }
   if (owner != NULL)
     snprintf (owner->alone_text, sizeof owner->alone_text, "%s at %s:%d", text,
-              r->step->site != NULL ? r->step->site->file : "?",
-              r->step->site != NULL ? r->step->site->line : 0);
-  notify (p, "alone", r->step->site, text);
+              site != NULL ? site->file : "?", site != NULL ? site->line : 0);
+  notify (p, "alone", site, text);
 }
 
 /* --- segments --- */

@@ -180,7 +180,8 @@ td__inside_step (uint32_t k)
   const TdStep *step = &group ()->members[k];
   const TdNodeInfo *n = &s->nodes[result_node (s, step)];
 
-  return (TdInsideStep){ step->cls, step->site, (TdDtype)n->dtype, &n->shape, step->path };
+  return (TdInsideStep){ step->cls, step->site != NULL ? step->site : now.replay->i->site,
+                         (TdDtype)n->dtype, &n->shape, step->path };
 }
 
 static TdTensor

@@ -95,7 +95,7 @@ td__trace_notify (TdTrace *t)
                                         .kind = step->kind,
                                         .phase = step->phase,
                                         .cls = step->cls,
-                                        .site = step->site,
+                                        .site = step->site != NULL ? step->site : t->call_site,
                                         .path = step->path,
                                         .text = step_text (step) });
 }

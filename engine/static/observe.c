@@ -277,6 +277,13 @@ operands_free (Operands *o)
     free (o->buffers);
 }
 
+/* Its own, or that of the function's call. */
+static const TdSite *
+line_of (const TdInstance *i, const TdStep *step)
+{
+  return step->site != NULL ? step->site : i->site;
+}
+
 static TdEvent
 event_of (const TdReplay *p, const TdStep *step, const TdReady *r, const Operands *o)
 {
@@ -291,7 +298,7 @@ event_of (const TdReplay *p, const TdStep *step, const TdReady *r, const Operand
     .id = backward ? ++e->next_id : i->first_id + step->event,
     .cls = cls,
     .attrs = r != NULL ? r->run.call.attrs : step->attrs,
-    .site = step->site,
+    .site = line_of (i, step),
     .path = step->path,
     .phase = (TdPhase)step->phase,
     .flags = TD_EVENT_REPLAYED | (step->graph ? TD_EVENT_GRAPH : 0u)
@@ -364,22 +371,22 @@ static TdStatus
 observed_other (TdReplay *p, const TdStep *step, TdReady *r, bool captures)
 {
   TdObserver *o = td__engine.observer;
+  const TdSite *site = line_of (p->i, step);
   TdStatus status = TD_OK;
   bool waits;
 
   if (o != NULL && (step->kind == TD_STEP_LINK_ENTER || step->kind == TD_STEP_LINK_LEAVE))
     {
-      o->link (o, step->kind == TD_STEP_LINK_ENTER, step->path, step->site);
-      o->scope (
-          o, step->kind == TD_STEP_LINK_ENTER,
-          &(TdScope){ .is_link = true,
-                      .site = step->site }); /* the scope of the link's call, as in the code */
+      o->link (o, step->kind == TD_STEP_LINK_ENTER, step->path, site);
+      o->scope (o, step->kind == TD_STEP_LINK_ENTER,
+                &(TdScope){ .is_link = true,
+                            .site = site }); /* the scope of the link's call, as in the code */
     }
   else if (o != NULL && (step->kind == TD_STEP_SCOPE_OPEN || step->kind == TD_STEP_SCOPE_CLOSE))
     o->scope (o, step->kind == TD_STEP_SCOPE_OPEN,
-              &(TdScope){ .name = step->text, .site = step->site });
+              &(TdScope){ .name = step->text, .site = site });
   else if (o != NULL && step->kind == TD_STEP_HOST_READ)
-    o->host_read (o, node_of (p, td__step_in (p->i->plan->s, step, 0)), step->site);
+    o->host_read (o, node_of (p, td__step_in (p->i->plan->s, step, 0)), site);
   if (r == NULL)
     return TD_OK;
   waits = captures && td__captures_defer (p, (uint32_t)(r - p->list->ready), &status);

@@ -69,7 +69,7 @@ run_effects (TdReplay *p, TdStatus status)
     {
       const TdStep *step = p->effects[k].step;
 
-      e->site = step->site;
+      e->site = step->site != NULL ? step->site : p->i->site;
       step->effect.run (step->effect.data, p->effects[k].v);
     }
   e->site = site;
@@ -389,9 +389,9 @@ save_state (const TdSchedule *s, TdVar *const *in, TdSavedState **saved)
   return n;
 }
 
-TdStatus
-td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out,
-                    const TdSite *site, TdMiss *miss, TdCheck *check)
+static TdStatus
+replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out, TdMiss *miss,
+                TdCheck *check)
 {
   TdEngine *e = &td__engine;
   const TdSchedule *s = i->plan->s;
@@ -401,7 +401,6 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
   uint32_t n_saved = 0;
   TdStatus status;
 
-  i->site = site;
   i->state = TD_INSTANCE_IN_FORWARD;
   i->backward_done = false;
   i->cut = false;
@@ -449,6 +448,20 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
       i->state = TD_INSTANCE_FREE;
     }
   return TD_OK;
+}
+
+TdStatus
+td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out,
+                    const TdSite *site, TdMiss *miss, TdCheck *check)
+{
+  const TdSite *outer_site = td__engine.site;
+  TdStatus status;
+
+  i->site = site;
+  td__engine.site = site; /* of the steps that have no line of their own */
+  status = replay_forward (entry, i, in, out, miss, check);
+  td__engine.site = outer_site;
+  return status;
 }
 
 /* --- backward --- */

@@ -118,6 +118,7 @@ td__static_run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n
                      const TdSite *site, TdStaticRunKind kind)
 {
   TdEngine *e = &td__engine;
+  const TdSite *outer_site = e->site;
   TdScope *scope;
 
   td__static_notify_run (TD_RUN_BEGINS, kind, s->number, 0, 0);
@@ -125,7 +126,9 @@ td__static_run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n
 
   for (int k = 0; k < n_out; k++)
     out[k] = NULL;
+  e->site = site; /* of what has no line of its own: the operations of a link that is marked */
   s->fn (s->self, in, n_in, out, n_out);
+  e->site = outer_site;
   for (int k = 0; k < n_out; k++)
     if (out[k] == NULL)
       {
@@ -174,6 +177,7 @@ td__static_trace (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_ou
   t = td__trace_begin (in, n_in, guards);
   t->keeps = what == TD_TRACE_FOR_NUMBERS;
   t->function = what == TD_TRACE_FOR_ENTRY ? s->number : 0;
+  t->call_site = site;
   traced = s;
   *status = td__static_run_code (s, in, n_in, out, n_out, site, runs[what]);
   traced = NULL;

@@ -186,7 +186,7 @@ give (TdTrace *t, uint32_t node, uint32_t external)
   step->in = at;
   step->n_in = 1;
   step->external = external;
-  step->site = td__engine.site;
+  step->site = td__trace_site (t, td__engine.site);
   step->path = td__engine.path;
   td__trace_notify (t);
 }

@@ -12,6 +12,13 @@ void td__trace_refuse (TdTrace *t, const TdSite *site, const char *format, ...)
 void td__trace_forget (const TdTrace *t);
 /** Tell observers of the last step that was written. (notify.c) */
 void td__trace_notify (TdTrace *t);
+/** The line of a step: NULL where it is that of the function's call. */
+static inline const TdSite *
+td__trace_site (const TdTrace *t, const TdSite *site)
+{
+  return site == t->call_site ? NULL : site;
+}
+
 /** The steps that are being written. */
 TdSteps *td__trace_list (TdTrace *t);
 uint32_t td__trace_new_node (TdTrace *t, TdValueKind kind, uint32_t index, const TdNode *n,

@@ -133,7 +133,7 @@ own_copy (TdTrace *t, uint32_t node, TdVar *v)
   step->n_in = 1;
   step->out = at + 1;
   step->n_out = 1;
-  step->site = td__engine.site;
+  step->site = td__trace_site (t, td__engine.site);
   step->path = td__engine.path;
   s->operands[at] = node;
   s->operands[at + 1] = copy;
@@ -287,7 +287,7 @@ trace_op (TdTracer *tracer, const TdTraceOp *op)
   built.out = out;
   built.n_out = (uint32_t)call->n_out;
   built.cls = call->cls;
-  built.site = op->site;
+  built.site = td__trace_site (t, op->site);
   built.path = op->path;
   built.external = TD_ABSENT;
   if (call->cls->attrs_size > 0)
@@ -351,7 +351,7 @@ trace_array (TdTracer *tracer, TdVar *v, const TdTraceArray *how)
   step->out = at;
   step->n_out = 1;
   step->how = *how;
-  step->site = v->site;
+  step->site = td__trace_site (t, v->site);
   step->path = td__engine.path;
   if (how->origin == TD_ARRAY_RANDOM)
     {
@@ -392,7 +392,7 @@ trace_host_read (TdTracer *tracer, const TdVar *v, const TdSite *site)
   step->kind = TD_STEP_HOST_READ;
   step->in = at;
   step->n_in = 1;
-  step->site = site;
+  step->site = td__trace_site (t, site);
   step->path = td__engine.path;
   step->bytes = td__xmalloc (v->buffer->bytes + 1);
   if (td__copy_out (v->node->device, step->bytes, v->buffer->data, v->buffer->bytes,
@@ -451,7 +451,7 @@ trace_effect (TdTracer *tracer, const TdTraceEffect *effect, TdVar *v)
   step->in = at;
   step->n_in = v != NULL;
   step->effect = *effect;
-  step->site = td__engine.site;
+  step->site = td__trace_site (t, td__engine.site);
   step->path = td__engine.path;
   td__trace_notify (t);
 }
@@ -471,7 +471,7 @@ trace_link (TdTracer *tracer, bool enter, const TdPath *path, const TdSite *site
   t->enters = enter;
   step->kind = enter ? TD_STEP_LINK_ENTER : TD_STEP_LINK_LEAVE;
   step->path = path;
-  step->site = site;
+  step->site = td__trace_site (t, site);
   td__trace_notify (t);
 }
 
@@ -491,7 +491,7 @@ trace_scope (TdTracer *tracer, bool open, const TdScope *scope)
   step = td__steps_add (td__trace_list (t));
   step->kind = open ? TD_STEP_SCOPE_OPEN : TD_STEP_SCOPE_CLOSE;
   step->text = scope->name;
-  step->site = scope->site;
+  step->site = td__trace_site (t, scope->site);
   td__trace_notify (t);
 }
 

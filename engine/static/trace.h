@@ -39,11 +39,13 @@ typedef struct TdTrace
                         reports */
   bool enters;       /**< a link was entered: the scope that opens next is its own */
   TdSchedule *schedule;
-  TdGuards *guards;     /**< what the code could see; NULL in a trace of backward alone */
-  TdMap nodes;          /**< node id -> node */
-  TdMap buffers;        /**< buffer id -> value */
-  TdMap external;       /**< node id -> external */
-  uint64_t first, last; /**< ids of the function's operations are first + 1 .. last */
+  TdGuards *guards;        /**< what the code could see; NULL in a trace of backward alone */
+  TdMap nodes;             /**< node id -> node */
+  TdMap buffers;           /**< buffer id -> value */
+  TdMap external;          /**< node id -> external */
+  const TdSite *call_site; /**< of the function's call: a step that has none of its own has
+                              NULL, for another call may be at another line */
+  uint64_t first, last;    /**< ids of the function's operations are first + 1 .. last */
   TdDraw *draws;
   uint32_t n_draws;
   uint64_t seed;

@@ -35,6 +35,16 @@ td__check_place (const TdSite *site, char *text, size_t size)
   return text;
 }
 
+/* Where it is in the code; for an operation of a link that is marked, the link. */
+static const char *
+place_of (const TdStep *step, char *text, size_t size)
+{
+  if (step == NULL || step->site != NULL || step->path == NULL)
+    return td__check_place (step != NULL ? step->site : NULL, text, size);
+  snprintf (text, size, "%s", step->path->text);
+  return text;
+}
+
 static bool
 differs (TdMiss *miss, const char *what, const TdStep *then, const TdStep *now)
 {
@@ -44,10 +54,8 @@ differs (TdMiss *miss, const char *what, const TdStep *then, const TdStep *now)
   miss->site = now != NULL ? now->site : then->site;
   miss->other = then != NULL ? then->site : NULL;
   snprintf (text, sizeof text, "%.200s: %.60s at %s now, %.60s at %s in the schedule", what,
-            now != NULL ? td__check_kind (now) : "nothing",
-            td__check_place (now != NULL ? now->site : NULL, a, sizeof a),
-            then != NULL ? td__check_kind (then) : "nothing",
-            td__check_place (then != NULL ? then->site : NULL, b, sizeof b));
+            now != NULL ? td__check_kind (now) : "nothing", place_of (now, a, sizeof a),
+            then != NULL ? td__check_kind (then) : "nothing", place_of (then, b, sizeof b));
   SAY (miss, "%.230s", text);
   return false;
 }
