@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +23,9 @@ enum
 {
   PROGRAMS = 2000,
   AT_ONCE = 50, /* by one process: half of a program's time would be the kernel's otherwise */
-  MOST_TOLD = 5
+  MOST_TOLD = 5,
+  MOST_BUSY = 120,   /* seconds of a processor for one program */
+  MOST_WAITED = 1200 /* seconds: it may have been stopped for a while */
 };
 
 static const Mode modes[] = {
@@ -173,7 +176,8 @@ outcomes (const Program *programs, unsigned n, FILE *tells, Outcome *of)
     {
       for (unsigned k = 0; k < n; k++)
         {
-          alarm (120);
+          setitimer (ITIMER_PROF, &(struct itimerval){ .it_value.tv_sec = MOST_BUSY }, NULL);
+          alarm (MOST_WAITED);
           next = (Said){ run_all (&programs[k], tells, ends[1]), true };
           if (write (ends[1], &next, sizeof next) != sizeof next)
             _exit (1);
@@ -191,7 +195,10 @@ outcomes (const Program *programs, unsigned n, FILE *tells, Outcome *of)
   if (n_ended == n)
     return n;
   of[n_ended].fails = true;
-  snprintf (of[n_ended].where.what, sizeof of->where.what, "crash %d", status);
+  if (WIFSIGNALED (status))
+    snprintf (of[n_ended].where.what, sizeof of->where.what, "signal %d", WTERMSIG (status));
+  else
+    snprintf (of[n_ended].where.what, sizeof of->where.what, "exit %d", WEXITSTATUS (status));
   return n_ended + 1;
 }
 
@@ -226,14 +233,15 @@ shrink (Program *p)
   return outcome (p, said);
 }
 
-/* One that fails is shrunk and printed. */
+/* One that fails is shrunk and printed; one that fails no more is printed as it failed. */
 static void
-show_failure (Program p, unsigned number)
+show_failure (Program p, unsigned number, const Outcome *failed)
 {
-  const Outcome o = shrink (&p);
+  const Outcome now = shrink (&p), *o = now.fails ? &now : failed;
 
-  fprintf (said, "program %u, %s: %s in iteration %d is not that of define by run\n", number,
-           modes[o.mode].name, o.where.what, o.where.iteration);
+  fprintf (said, "program %u, %s: %s in iteration %d is not that of define by run%s\n", number,
+           modes[o->mode].name, o->where.what, o->where.iteration,
+           now.fails ? "" : " once, but it is when it runs again");
   program_print (said, &p);
 }
 
@@ -255,11 +263,12 @@ look_again (void)
   for (size_t k = 0; k < sizeof found / sizeof *found; k++)
     {
       const Program p = program_generate (found[k]);
+      const Outcome o = outcome (&p, NULL);
 
-      if (outcome (&p, NULL).fails)
+      if (o.fails)
         {
           n_failed++;
-          show_failure (p, found[k]);
+          show_failure (p, found[k], &o);
         }
     }
   return n_failed;
@@ -288,7 +297,7 @@ search (unsigned first, unsigned n)
           all.n_expected_errors += of[k].n_expected_errors;
           all.n_refused += of[k].n_refused;
           if (of[k].fails && ++n_failed <= MOST_TOLD)
-            show_failure (programs[k], done + k + 1);
+            show_failure (programs[k], done + k + 1, &of[k]);
         }
     }
   printf ("%u programs from seed %u: %d failed; %llu replays, %llu errors that came in each, "
