@@ -136,6 +136,36 @@ breaks__are_set_counted_changed_switched_and_removed (void **state)
   wait_row (0, NULL);
 }
 
+/* Whether it thinks that what is typed goes to it. */
+static gboolean
+has_keyboard (GtkWidget *entry)
+{
+  GtkWidget *text = GTK_WIDGET (gtk_editable_get_delegate (GTK_EDITABLE (entry)));
+  g_autoptr (GListModel) controllers = gtk_widget_observe_controllers (text);
+  gboolean has = FALSE;
+  for (guint i = 0; i < g_list_model_get_n_items (controllers); i++)
+    {
+      g_autoptr (GtkEventController) one = g_list_model_get_item (controllers, i);
+      has |= GTK_IS_EVENT_CONTROLLER_FOCUS (one)
+             && gtk_event_controller_focus_is_focus (GTK_EVENT_CONTROLLER_FOCUS (one));
+    }
+  return has;
+}
+
+static void
+breaks__of_a_program_that_ends_give_the_keyboard_back (void **state)
+{
+  pause_model ();
+  ui_test_do ("break-when", NULL);
+  ui_test_settle ();
+  gtk_widget_grab_focus (part (GTK_TYPE_ENTRY, 0));
+  assert_true (has_keyboard (part (GTK_TYPE_ENTRY, 0)));
+  td_runner_stop (ui_test_window ()->runner);
+  wait_row (0, NULL);
+  assert_false (gtk_widget_is_sensitive (part (GTK_TYPE_ENTRY, 0)));
+  assert_false (has_keyboard (part (GTK_TYPE_ENTRY, 0)));
+}
+
 static void
 breaks__of_a_recording_are_none (void **state)
 {
@@ -153,6 +183,7 @@ main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     ui_test (breaks__are_set_counted_changed_switched_and_removed),
+    ui_test (breaks__of_a_program_that_ends_give_the_keyboard_back),
     ui_test (breaks__of_a_recording_are_none),
   };
   ui_test_init (&argc, &argv);

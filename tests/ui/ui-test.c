@@ -2,8 +2,11 @@
  * SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
+#include <execinfo.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "settings/td-settings.h"
 #include "window/td-window-private.h"
@@ -11,13 +14,25 @@
 static TdApplication *app;
 static TdWindow *window;
 
+/* Where something was critical. */
+static void
+print_where (int signal_number)
+{
+  void *frames[40];
+  backtrace_symbols_fd (frames, backtrace (frames, G_N_ELEMENTS (frames)), STDERR_FILENO);
+  signal (signal_number, SIG_DFL);
+  raise (signal_number);
+}
+
 void
 ui_test_init (int *argc, char ***argv)
 {
   g_setenv ("GTK_A11Y", "none", FALSE);
   g_setenv ("GSETTINGS_BACKEND", "memory", TRUE);
   g_setenv ("GSETTINGS_SCHEMA_DIR", td_test_build ("data"), TRUE);
-  g_setenv ("G_DEBUG", "fatal-warnings", FALSE);
+  /* What is critical ends a test; G_DEBUG was read before main. */
+  g_log_set_always_fatal (G_LOG_FATAL_MASK | G_LOG_LEVEL_CRITICAL);
+  signal (SIGTRAP, print_where);
   if (g_getenv ("TD_TEST_FILTER"))
     cmocka_set_test_filter (g_getenv ("TD_TEST_FILTER"));
   td_application_prepare_environment ();

@@ -9,6 +9,7 @@
 #include "settings/td-keys.h"
 #include "app/td-manual-window.h"
 #include "app/td-preferences.h"
+#include "app/td-gtk-amends.h"
 #include "live/td-runner.h"
 #include "settings/td-settings.h"
 #include "window/td-window.h"
@@ -336,6 +337,7 @@ td_application_startup (GApplication *app)
   G_APPLICATION_CLASS (td_application_parent_class)->startup (app);
   gtk_source_init ();
   soften_hinting ();
+  td_gtk_amend ();
   TD_APPLICATION (app)->settings = td_settings_get ();
   td_preferences_apply_scheme (TD_APPLICATION (app)->settings);
   g_action_map_add_action_entries (G_ACTION_MAP (app), entries, G_N_ELEMENTS (entries), app);

@@ -6,6 +6,8 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "widgets/td-usable.h"
+
 /* What is completed in a text: the language of engine/record/agent/break.c. */
 static const char *const phrases[] = {
   "error",
@@ -218,7 +220,7 @@ void
 td_breaks_page_set_rows (TdBreaksPage *self, const TdBreakRow *rows, guint n, gboolean live)
 {
   GtkListBoxRow *row;
-  gtk_widget_set_sensitive (GTK_WIDGET (self->entry), live);
+  td_widget_set_usable (GTK_WIDGET (self->entry), live);
   gtk_label_set_text (
       self->empty, live ? _ ("No breakpoints. Ctrl+B sets one on the selected operation, the "
                              "line above any other.")

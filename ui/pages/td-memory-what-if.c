@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "memory/td-what-if.h"
+#include "widgets/td-usable.h"
 
 struct _TdMemoryWhatIf
 {
@@ -78,7 +79,7 @@ fill (TdMemoryWhatIf *self, TdWhatIf *what_if)
   gtk_range_set_increments (self->scale, 1, MAX (n / 10, 1));
   gtk_range_set_value (self->scale, MIN (self->n, n));
   self->filling = FALSE;
-  gtk_widget_set_sensitive (GTK_WIDGET (self->scale), n > 0);
+  td_widget_set_usable (GTK_WIDGET (self->scale), n > 0);
   gtk_label_set_text (self->count, count);
   gtk_label_set_text (self->sentence, text ? text : "");
 }

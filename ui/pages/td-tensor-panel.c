@@ -9,6 +9,7 @@
 #include "widgets/td-number-grid.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
+#include "widgets/td-usable.h"
 
 struct _TdTensorPanel
 {
@@ -322,7 +323,7 @@ refresh (GtkWidget *widget, GdkFrameClock *clock, gpointer unused)
   TdTensor *shown = td_tensor_panel_get_shown (self);
   if (!shown)
     say (self, NULL, NULL);
-  gtk_widget_set_sensitive (GTK_WIDGET (self->slice), shown != NULL);
+  td_widget_set_usable (GTK_WIDGET (self->slice), shown != NULL);
   show_way (self);
   fit_picture (self);
   td_number_grid_set_tensor (self->grid, shows_table (self) ? shown : NULL);
@@ -469,7 +470,7 @@ static void
 difference_toggled (TdTensorPanel *self)
 {
   gboolean any = gtk_check_button_get_active (self->subtracts) && self->session;
-  gtk_widget_set_sensitive (GTK_WIDGET (self->other), any);
+  td_widget_set_usable (GTK_WIDGET (self->other), any);
   if (any)
     {
       update_range (self);

@@ -23,7 +23,8 @@ void
 td_find_bar_open (TdFindBar *self)
 {
   gtk_search_bar_set_search_mode (GTK_SEARCH_BAR (self->bar), TRUE);
-  gtk_widget_grab_focus (self->entry);
+  if (gtk_widget_get_mapped (GTK_WIDGET (self))) /* else its page is not shown */
+    gtk_widget_grab_focus (self->entry);
 }
 
 gboolean
