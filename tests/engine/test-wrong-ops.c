@@ -306,6 +306,37 @@ backward_all__refuses_a_root_given_twice (void **state)
   assert_int_equal (td_count_of (c.said, "\n"), 1);
 }
 
+static int
+run_unknown_flags (int way)
+{
+  TdVar *x, *y, *g = NULL;
+  TdStatus status;
+
+  td_init (NULL, NULL);
+  x = td_variable (td_ones (TD_F32, TD_SHAPE (3)), "x");
+  y = td_sum (x);
+  status = way == 0   ? td_backward (y, 5)
+           : way == 1 ? td_backward_all (&y, 1, NULL, 5)
+                      : td_grad_of (&y, 1, &x, 1, NULL, 5, &g);
+  if (status != TD_ERR_ARG || td_grad (x) != NULL)
+    fprintf (stderr, "not refused\n");
+  return td_finish ();
+}
+
+static void
+backward__refuses_flags_that_there_are_not (void **state)
+{
+  (void)state;
+  for (int way = 0; way < 3; way++)
+    {
+      const TdChild c = td_child_of (run_unknown_flags, way);
+
+      assert_int_equal (c.status, 1);
+      assert_contains (c.said, "TD_RETAIN_GRADS (2), both or 0 expected, got 5");
+      assert_int_equal (td_count_of (c.said, "\n"), 1);
+    }
+}
+
 int
 main (void)
 {
@@ -314,6 +345,7 @@ main (void)
     td_test (backward__guards_what_lies_behind_the_gradients),
     td_test (apply__refuses_a_class_that_is_not_whole),
     td_test (backward_all__refuses_a_root_given_twice),
+    td_test (backward__refuses_flags_that_there_are_not),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

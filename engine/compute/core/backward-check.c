@@ -1,4 +1,5 @@
-/* What an operation's backward hands back is looked at before anything is done with it.
+/* What backward is asked for, and what an operation's own hands back, is looked at before
+ * anything is done with it.
  *
  * SPDX-License-Identifier: MIT */
 #include "walk.h"
@@ -136,4 +137,15 @@ td__backward_debug (const TdOp *op, TdVar *const *gx)
         status = td__debug_gradient (gx[i], op->cls->name, op->site, what);
       }
   return status;
+}
+
+/* An unknown bit would be taken for what the program believes that it asks for. */
+TdStatus
+td__backward_check_flags (unsigned flags, const char *call, const TdSite *site)
+{
+  if ((flags & ~(unsigned)(TD_DOUBLE_BACKPROP | TD_RETAIN_GRADS)) == 0)
+    return TD_OK;
+  return td__fail (TD_ERR_ARG, call, site,
+                   "TD_DOUBLE_BACKPROP (1), TD_RETAIN_GRADS (2), both or 0 expected, got %u",
+                   flags);
 }

@@ -673,7 +673,8 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
   const char *call = xs != NULL ? "td_grad_of" : "td_backward";
   TdStatus status = td__check_thread (call);
 
-  if (status != TD_OK || (status = check_roots (ys, n_y, call, site)) != TD_OK
+  if (status != TD_OK || (status = td__backward_check_flags (flags, call, site)) != TD_OK
+      || (status = check_roots (ys, n_y, call, site)) != TD_OK
       || (status = check_roots (xs, n_x, call, site)) != TD_OK)
     return status;
   for (int i = 0; TD_UNLIKELY (e->has_scaled) && i < n_y && status == TD_OK; i++)

@@ -132,3 +132,5 @@ TdStatus td__backward_debug (const TdOp *op, TdVar *const *gx);
 
 /** A gradient in an array of its own, in the same layout. (to-layout.c) */
 TdVar *td__gradient_again (TdVar *g);
+/** Fail for flags that there are not. (backward-check.c) */
+TdStatus td__backward_check_flags (unsigned flags, const char *call, const TdSite *site);
