@@ -43,7 +43,7 @@ typedef struct
   guint32 odd_length; /* of what its end says about turns that differ */
   const char *detail; /* second line: "conv, relu, max_pool" or "6 ops" */
   const char *path;   /* "lenet/block2" */
-  guint32 n_repeats;  /* of a loop, else 0 */
+  guint32 n_repeats;  /* of a loop, and of a call that is one; else 0 */
   guint32 n_ops[TD_N_LANES];
   guint64 saved_bytes; /* saved for backward by its forward operations */
   guint64 time_ns;     /* of all its operations, all lanes */

@@ -14,6 +14,7 @@
 #define N_SECTIONS 16        /* that more are cut into */
 #define MIN_SECTION 8        /* nodes in one */
 #define MAX_SECTION_DEPTH 12 /* 16^12 operations: never reached */
+#define MAX_TWINS 8          /* of one operation that stand by themselves in backward */
 
 typedef struct
 {
@@ -155,6 +156,28 @@ emit_flat (Builder *b, gint group, const TdLayer *layer)
       b->graph->event_group[e] = group;
 }
 
+static guint
+count_twins (const Builder *b, guint32 event)
+{
+  guint n = 0;
+
+  td_iteration_get_twins (b->graph->iteration, event, &n);
+  return n;
+}
+
+/* One that many undo, as `stack` of 200 rows is by 200 of select, is a box with them. */
+static void
+emit_operation (Builder *b, gint group, const TdLoopItem *item)
+{
+  gboolean has_room = td__graph_group (b->graph, group)->depth < TD_MAX_GROUP_DEPTH;
+
+  if (count_twins (b, (guint32)item->event) > MAX_TWINS && has_room)
+    group = add_group (b, group, TD_GROUP_SECTION, item->token,
+                       td_iteration_get_op_name (b->graph->iteration, (guint)item->event),
+                       td__graph_group (b->graph, group)->path, 0);
+  b->graph->event_group[item->event] = group;
+}
+
 /* `name`: what to call it instead of its own name; NULL: that. */
 static void
 emit_item (Builder *b, gint group, const TdLoopItem *item, const char *name)
@@ -166,7 +189,7 @@ emit_item (Builder *b, gint group, const TdLoopItem *item, const char *name)
 
   if (item->layer < 0)
     {
-      b->graph->event_group[item->event] = group;
+      emit_operation (b, group, item);
       return;
     }
   layer = &b->layers[item->layer];
@@ -295,23 +318,42 @@ name_loop (const Builder *b, const TdLoopItem *items, const TdLoops *loops, cons
   return name;
 }
 
-static void
-emit_loop (Builder *b, gint parent, const TdLoopItem *items, const TdLoops *loops,
-           const TdLoop *loop)
+/* A call that does nothing else is the loop itself: "layers ×12", not "0…11 ×12" within. */
+static gint
+add_loop (Builder *b, gint parent, const TdLoopItem *items, const TdLoops *loops,
+          const TdLoop *loop, gboolean is_all)
 {
   const TdLoopTurn *equal = td__loop_turn (loops, loop, loop->equal);
-  char *odd = name_odd_turns (b, items, loops, loop);
-  char *name = name_loop (b, items, loops, loop, odd);
-  const char *path = td__graph_group (b->graph, parent)->path;
+  TdVizGroup *group = &g_array_index (b->graph->groups, TdVizGroup, parent);
+  g_autofree char *odd = name_odd_turns (b, items, loops, loop);
+  g_autofree char *name = NULL;
   guint64 identity = equal->n;
-  gint group;
 
-  for (guint i = 0; i < equal->n; i++)
-    identity = td__mix (identity, items[equal->first + i].token);
-  group = add_group (b, parent, TD_GROUP_LOOP, identity, name, path, loop->n_turns);
-  g_array_index (b->graph->groups, TdVizGroup, group).odd_length = (guint32)strlen (odd);
-  g_free (name);
-  g_free (odd);
+  if (is_all && group->kind == TD_GROUP_LINK)
+    {
+      name = g_strdup_printf ("%s ×%u%s", group->name, loop->n_turns, odd);
+      group->name = g_string_chunk_insert_const (b->graph->strings, name);
+      group->n_repeats = loop->n_turns;
+    }
+  else
+    {
+      for (guint i = 0; i < equal->n; i++)
+        identity = td__mix (identity, items[equal->first + i].token);
+      name = name_loop (b, items, loops, loop, odd);
+      parent = add_group (b, parent, TD_GROUP_LOOP, identity, name, group->path, loop->n_turns);
+    }
+  g_array_index (b->graph->groups, TdVizGroup, parent).odd_length = (guint32)strlen (odd);
+  return parent;
+}
+
+static void
+emit_loop (Builder *b, gint parent, const TdLoopItem *items, const TdLoops *loops,
+           const TdLoop *loop, gboolean is_all)
+{
+  const TdLoopTurn *equal = td__loop_turn (loops, loop, loop->equal);
+  const char *path = td__graph_group (b->graph, parent)->path;
+  gint group = add_loop (b, parent, items, loops, loop, is_all);
+
   for (guint t = 0; t < loop->n_turns; t++)
     {
       const TdLoopTurn *turn = td__loop_turn (loops, loop, t);
@@ -343,20 +385,21 @@ typedef struct
 static guint
 count_nodes (const Builder *b, const TdLoopItem *item, guint n_items)
 {
-  guint n_twins = 0;
+  guint n_twins;
 
   if (n_items > 1 || item->n_ops > 1)
     return 2;
-  td_iteration_get_twins (b->graph->iteration, (guint)item->event, &n_twins);
-  return 1 + n_twins;
+  n_twins = count_twins (b, (guint32)item->event);
+  return n_twins > MAX_TWINS ? 2 : 1 + n_twins;
 }
 
+/* `is_all`: it is all that the group has. */
 static void
 emit_unit (Builder *b, gint group, const TdLoopItem *items, const TdLoops *loops,
-           const Unit *unit)
+           const Unit *unit, gboolean is_all)
 {
   if (unit->loop)
-    emit_loop (b, group, items, loops, unit->loop);
+    emit_loop (b, group, items, loops, unit->loop, is_all);
   else
     emit_item (b, group, &items[unit->first], NULL);
 }
@@ -376,7 +419,7 @@ emit_section (Builder *b, gint group, const TdLoopItem *items, const TdLoops *lo
 
   if (n == 1)
     {
-      emit_unit (b, group, items, loops, units);
+      emit_unit (b, group, items, loops, units, FALSE);
       return;
     }
   name = g_strdup_printf ("ops %u…%u", first_event, last_event);
@@ -396,7 +439,7 @@ emit_units (Builder *b, gint group, const TdLoopItem *items, const TdLoops *loop
   if (n_nodes <= MAX_NODES || td__graph_group (b->graph, group)->depth + 2 > MAX_SECTION_DEPTH)
     {
       for (guint i = 0; i < n; i++)
-        emit_unit (b, group, items, loops, &units[i]);
+        emit_unit (b, group, items, loops, &units[i], n == 1);
       return;
     }
   for (guint i = 0; i < n;)

@@ -387,6 +387,83 @@ graph__cuts_what_no_picture_has_room_for_into_sections (void **state)
   (void)state;
 }
 
+/* As `stack` of many rows is undone by as many of `select`. */
+static void
+graph__makes_a_box_of_an_operation_that_many_undo (void **state)
+{
+  TdSynthetic *s = td_synthetic_new (0);
+  const gint64 *shape = TD_SHAPE (4, 4);
+  guint rows[20], few, many;
+
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      char path[16];
+
+      g_snprintf (path, sizeof path, "net/row%u", i);
+      rows[i] = td_synthetic_parameter (s, path, shape);
+    }
+  few = td_synthetic_op (s, "join", 10, shape, rows, 8);
+  many = td_synthetic_op (s, "stack", 11, shape, rows, G_N_ELEMENTS (rows));
+  td_synthetic_backward (s, TD_OP (s, "add", 12, shape, few, many));
+  {
+    g_autoptr (TdIteration) it = td_synthetic_finish (s);
+    TdVizView *view = view_at_depth (it, 0);
+    gint stack = find_label (view, "stack", TD_LANE_FORWARD);
+    gint undone = find_label (view, "stack′", TD_LANE_BACKWARD);
+    guint n_undoing = 0;
+
+    assert_true (stack >= 0 && undone >= 0);
+    assert_int_equal (view->nodes[undone].twin, stack);
+    assert_string_equal (view->nodes[undone].detail, "20 ops");
+    for (guint i = 0; i < view->n_nodes; i++)
+      n_undoing += g_str_has_prefix (view->nodes[i].label, "grad_row");
+    assert_int_equal (n_undoing, 8); /* of `join` */
+    td_viz_view_unref (view);
+  }
+  (void)state;
+}
+
+/* Nothing is gained by a box with one other box in it. */
+static void
+graph__calls_a_layer_that_is_one_loop_by_its_name (void **state)
+{
+  TdSynthetic *s = td_synthetic_new (0);
+  const gint64 *shape = TD_SHAPE (4, 4);
+  guint h = TD_OP (s, "exp", 4, shape, td_synthetic_input (s, "x", shape));
+
+  td_synthetic_enter_link (s, "gpt", 5);
+  h = TD_OP (s, "exp", 6, shape, h);
+  td_synthetic_enter_link (s, "gpt/layers", 7);
+  for (guint b = 0; b < 12; b++)
+    {
+      char path[32];
+
+      g_snprintf (path, sizeof path, "gpt/layers/%u", b);
+      td_synthetic_enter_link (s, path, 8);
+      h = TD_OP (s, "linear", 20, shape, h);
+      h = TD_OP (s, "relu", 21, shape, h);
+      td_synthetic_leave (s);
+    }
+  td_synthetic_leave (s);
+  td_synthetic_enter_link (s, "gpt/head", 9); /* what is alone is no box at the top */
+  h = TD_OP (s, "linear", 30, shape, TD_OP (s, "tanh", 31, shape, h));
+  td_synthetic_leave (s);
+  td_synthetic_leave (s);
+  {
+    g_autoptr (TdIteration) it = td_synthetic_finish (s);
+    const TdVizGroup *layers = find_group (it, "layers ×12");
+    const TdVizGroup *fifth = find_group (it, "5");
+    guint n;
+    const TdVizGroup *groups = td_viz_graph_get_groups (td_iteration_get_graph (it), &n);
+
+    assert_int_equal (layers->n_ops[TD_LANE_FORWARD], 24);
+    assert_int_equal (layers->n_repeats, 12);
+    assert_string_equal (layers->path, "gpt/layers");
+    assert_ptr_equal (&groups[fifth->parent], layers);
+  }
+  (void)state;
+}
+
 static void
 fold__opens_what_hides_the_playhead_first (void **state)
 {
@@ -600,6 +677,8 @@ main (void)
     td_test (graph__pairs_in_a_series_are_no_loop),
     td_test (graph__folds_many_updates_by_layer),
     td_test (graph__cuts_what_no_picture_has_room_for_into_sections),
+    td_test (graph__makes_a_box_of_an_operation_that_many_undo),
+    td_test (graph__calls_a_layer_that_is_one_loop_by_its_name),
     td_test (fold__opens_what_hides_the_playhead_first),
     td_test (graph__two_equal_steps_are_no_loop),
     td_test (fold__opens_small_graphs_whole_and_keeps_large_ones_readable),
