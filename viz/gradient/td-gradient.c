@@ -315,9 +315,29 @@ td__gradient_missing (const TdGradientTable *table, guint row, gint64 iteration)
   return c && row < c->n ? (TdMissing)c->missing[row] : TD_MISSING_NO;
 }
 
+/* One of several optimizers that take turns updates it in iterations of its own. */
+static gboolean
+is_updated_elsewhere (const TdGradientTable *table, guint row)
+{
+  GHashTableIter iter;
+  gpointer column;
+
+  row = g_array_index (table->order, guint, row);
+  g_hash_table_iter_init (&iter, table->columns);
+  while (g_hash_table_iter_next (&iter, NULL, &column))
+    {
+      const TdGradientColumn *c = column;
+
+      if (c->updated && row < c->n && c->missing[row] == TD_MISSING_NO)
+        return TRUE;
+    }
+  return FALSE;
+}
+
 const char *
 td_gradient_table_missing (const TdGradientTable *table, guint row, gint64 iteration)
 {
+  TdMissing missing = td__gradient_missing (table, row, iteration);
   static const char *const reasons[] = {
     [TD_MISSING_NO] = NULL,
     [TD_MISSING_UNUSED] = "not used in the forward pass, so no gradient reached it",
@@ -325,7 +345,9 @@ td_gradient_table_missing (const TdGradientTable *table, guint row, gint64 itera
     [TD_MISSING_UNHELD] = "no optimizer updated it",
   };
 
-  return reasons[td__gradient_missing (table, row, iteration)];
+  if (missing == TD_MISSING_UNHELD && is_updated_elsewhere (table, row))
+    return "not updated in this iteration, only in others";
+  return reasons[missing];
 }
 
 TdCell

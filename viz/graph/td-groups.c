@@ -178,6 +178,20 @@ emit_operation (Builder *b, gint group, const TdLoopItem *item)
   b->graph->event_group[item->event] = group;
 }
 
+/* "gan/critic" is the critic where only paths say that a whole model has calls: of its parts,
+ * each called by the program, all would be called gan. */
+static const TdLoopItem *
+skip_model (const Builder *b, const TdLoopItem *item)
+{
+  const TdLoopItem *inside = b->items + b->first_item[item->layer + 1];
+  guint n_inside = b->first_item[item->layer + 2] - b->first_item[item->layer + 1];
+
+  return b->tape->n_spans == 0 && b->layers[item->layer].parent < 0 && n_inside == 1
+                 && inside->layer >= 0
+             ? inside
+             : item;
+}
+
 /* `name`: what to call it instead of its own name; NULL: that. */
 static void
 emit_item (Builder *b, gint group, const TdLoopItem *item, const char *name)
@@ -192,6 +206,7 @@ emit_item (Builder *b, gint group, const TdLoopItem *item, const char *name)
       emit_operation (b, group, item);
       return;
     }
+  item = skip_model (b, item);
   layer = &b->layers[item->layer];
   /* a call of one operation is that operation */
   if (item->n_ops == 1 || td__graph_group (b->graph, group)->depth >= TD_MAX_GROUP_DEPTH)
