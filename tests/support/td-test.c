@@ -410,7 +410,8 @@ td_test_run (const char *const *argv, const char *input, const char *const *env)
 const char *
 td_test_python (const char *module)
 {
-  const char *pythons[] = { getenv ("TD_TEST_PYTHON"), "python3", "/usr/bin/python3" };
+  const char *named = strcmp (module, "torch") == 0 ? "TD_TEST_TORCH" : "TD_TEST_PYTHON";
+  const char *pythons[] = { getenv (named), "python3", "/usr/bin/python3" };
   char import[100];
 
   snprintf (import, sizeof import, "import %s", module);

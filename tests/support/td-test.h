@@ -74,8 +74,8 @@ void td_test_golden_bytes (const char *name, const void *data, size_t bytes);
  * Owner: the caller, td_test_child_clear (). */
 TdTestChild td_test_run (const char *const *argv, const char *input, const char *const *env);
 
-/** A Python that can import this module: the one that TD_TEST_PYTHON names, or one of the usual
- * ones; without one the test is skipped. */
+/** A Python that can import this module: the one that TD_TEST_PYTHON names (TD_TEST_TORCH where
+ * the module is torch), or one of the usual ones; without one the test is skipped. */
 const char *td_test_python (const char *module);
 
 /** Run a line of shell; one that hangs is ended when the patience is over, with status 124. */

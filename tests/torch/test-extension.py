@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 import claims  # noqa: E402  # pylint: disable=wrong-import-position
 from claims import claim  # noqa: E402  # pylint: disable=wrong-import-position
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "models", "life", "torch")
 tapedeck, producer, package, extension = map(os.path.abspath, sys.argv[1:5])
 WAYS = {"ctypes": "", "extension": extension}
 CHANGING = ("address", "start_ns", "end_ns", "ns")  # from run to run
@@ -26,7 +26,7 @@ python = claims.find_python()
 environment = claims.environment(package, TAPEDECK_PRODUCER=producer, PYTHONHASHSEED="0")
 
 
-def run(*args, way="extension", status=0, cwd=HERE, **more):
+def run(*args, way="extension", status=0, cwd=MODELS, **more):
     result = subprocess.run(args, capture_output=True, text=True, cwd=cwd,
                             env={**environment, "TAPEDECK_EXTENSION": WAYS[way], **more})
     assert result.returncode == status, (args, result.returncode, result.stderr[-2000:])
@@ -251,7 +251,7 @@ def installed(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for program in ("gpt", "resnet", "lstm"):
+        for program in ("gpt", "resnet", "lstm", "dcgan", "vae"):
             claim(program + ": the same tape by ctypes and by the extension", programs, program, folder)
         for name, text in SCRIPTS.items():
             claim(name + ": the same tape by ctypes and by the extension", scripts, text, folder)

@@ -23,7 +23,7 @@ import time
 sys.dont_write_bytecode = True
 import claims  # noqa: E402  # pylint: disable=wrong-import-position
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "models", "life", "torch")
 tapedeck, producer, package = map(os.path.abspath, sys.argv[1:4])
 OUTSIDE = 1 << 6  # of an iteration's flags
 FORMATS = {"f32": "f", "f64": "d", "i64": "q"}
@@ -45,7 +45,7 @@ class Program:
         self.tape = os.path.join(folder, "live.tdtape")
         self.address = os.path.join(folder, "socket")
         self.run = subprocess.Popen([tapedeck, "run", "-f", "-o", self.tape, "--control", self.address, *options,
-                                     "--", script, *args], cwd=HERE, env=environment, text=True,
+                                     "--", script, *args], cwd=MODELS, env=environment, text=True,
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.socket = socket.socket(socket.AF_UNIX)
         while True:
@@ -153,13 +153,13 @@ def script(folder, text):
 # ------------------------------------------------------------------------------------------ control
 
 def undisturbed(name):
-    result = subprocess.run([python, name + ".py"], capture_output=True, text=True, env=environment, cwd=HERE)
+    result = subprocess.run([python, name + ".py", "--mode", "plain"], capture_output=True, text=True, env=environment, cwd=MODELS)
     return json.loads(result.stdout.splitlines()[-1])
 
 
 def same_weights(name, folder):
     """Paused, stepped and let go again in every phase, it trains as if nobody had looked."""
-    with program(folder, name + ".py", options=("--stop", "phase == backward && iteration == 1")) as live:
+    with program(folder, name + ".py", "--mode", "plain", options=("--stop", "phase == backward && iteration == 1")) as live:
         at = live.starts()
         assert at["iteration"] == 1 and at["event"] > 0, at
         live.ask("rebreak 1 off")
@@ -187,7 +187,7 @@ def hello(folder):
         assert answer["state"] == "stopped" and answer["tape"] == live.tape, answer
         assert answer["program"] == "gpt.py" and os.path.exists("/proc/%d" % answer["pid"]), answer
         status = live.ask("status")
-        assert status["iteration"] == 1 and status["where"].startswith("/") and status["tape_bytes"] > 0, status
+        assert status["iteration"] == 1 and status["where"].startswith("gpt.py:") and status["tape_bytes"] > 0, status
         for command in ("level stats", "static off", "inside", "inside 1"):
             try:
                 live.ask(command)

@@ -667,6 +667,8 @@ prepare (State *s, long long start)
 
   if (PyList_Size (s->hints) > 0 && !sweep (s))
     return false;
+  if (s->fresh != Py_None && !own_nodes (s))
+    return false;
   if (s->open)
     return true;
   time = PyLong_FromLongLong (start);
@@ -698,6 +700,8 @@ say_all (Said *o, PyObject *out, long long place, long long start, long long end
          && read_text (o, &text)
          && write_operation (o, changed != NULL ? UPDATE : phase, place, layer, flags, text,
                              twin, start, end);
+  if (done && phase == FORWARD && changed == NULL && facts.current_node == Py_None)
+    done = remember_made (s, o->known, &o->outs, layer);
   Py_XDECREF (changed);
   for (Py_ssize_t i = 0; done && s->stats && o->known->filled && i < o->outs.n; i++)
     done = measure (s, o->outs.tensors[i], o->outs.variables[i], &o->ins, o->written.n > 0);

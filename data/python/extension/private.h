@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /** What the Python files ask of this module: EXTENSION of library.py. */
-#define EXTENSION_VERSION 2
+#define EXTENSION_VERSION 3
 
 /** Attributes and methods that are asked for: X (how it is written). */
 // clang-format off
@@ -24,7 +24,7 @@
   X (is_meta) X (kept) X (keep_as_left) X (layout) X (mistake) X (nbytes) X (new) \
   X (number) X (numel) X (operator) X (overflow) X (places) X (plain) X (shape) \
   X (storage_offset) X (stride) X (texts) X (twin) X (type) X (updates) X (writes) \
-  X (written) X (ask)
+  X (written) X (ask) X (grad_fn) X (own_node) X (__callback__)
 // clang-format on
 
 typedef struct
@@ -74,6 +74,14 @@ enum
   ACCUMULATE,
   UPDATE
 };
+/** Words of an operation. */
+enum
+{
+  OPERATOR = 2,
+  PHASE,
+  LAYER = 5,
+  TWIN = 9
+};
 enum
 {
   OF_GRADIENTS = 2,
@@ -110,10 +118,11 @@ typedef struct
 #define STATE_OBJECTS(X) \
   X (by_id) X (refs) X (storages) X (hints) X (doubts) X (parameters) X (update_layers) \
   X (bare) X (operators) X (gradients) X (owners) X (slots) X (words) X (phase_codes) \
-  X (places) X (node_names)
+  X (places) X (node_names) X (fresh)
 #define STATE_NUMBERS(X) \
   X (phase) X (layer) X (event) X (phase_place) X (next_variable) X (next_storage) \
-  X (live_bytes) X (first) X (last_sequence) X (producer) X (measure_ahead)
+  X (live_bytes) X (first) X (last_sequence) X (producer) X (measure_ahead) X (adding) \
+  X (seeding) X (node_from) X (node_layer) X (node_twin)
 // clang-format on
 #define STATE_FLAGS(X) X (on) X (open) X (stats)
 
@@ -216,6 +225,15 @@ bool operation (State *s, PyObject *func, PyObject *args, PyObject *kwargs, PyOb
                 long long start, long long end, unsigned flags, PyObject *frame);
 PyObject *place_of (PyObject *self, PyObject *frame);
 PyObject *layer_of_update (PyObject *self, PyObject *args);
+
+/* ---------------------------------------------------------------------------- nodes.c */
+
+/** Of what the operator before has made, tell the recorder its node of autograd. */
+bool own_nodes (State *s);
+/** What an operator has made is remembered until the next one, by weak references. */
+bool remember_made (State *s, const Known *known, const Row *outs, long long layer);
+PyObject *state_own_nodes (PyObject *self, PyObject *none);
+PyObject *state_end_node (PyObject *self, PyObject *args);
 
 /* ------------------------------------------------------------------------ dispatch.c */
 

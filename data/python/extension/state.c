@@ -237,6 +237,8 @@ static PyMethodDef state_methods[]
         { "look_at", state_look_at, METH_O, "Say it if a storage has been given back." },
         { "remove", state_remove, METH_O, "Forget a storage." },
         { "place_of", place_of, METH_O, "Where in the program a frame is." },
+        { "own_nodes", state_own_nodes, METH_NOARGS, "Own those of what was made last." },
+        { "end_node", state_end_node, METH_VARARGS, "Which layer and forward event ran." },
         { "layer_of_update", layer_of_update, METH_VARARGS,
           "The layer of what an optimizer works on." },
         { NULL, NULL, 0, NULL } };

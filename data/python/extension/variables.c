@@ -307,26 +307,50 @@ PyType_Spec gone_spec = { "_tapedeck.Gone", sizeof (Gone), 0,
 
 /* ------------------------------------------------------------------------- variables */
 
+static bool
+ref_new (State *s, PyObject *tensor, PyObject *key, PyObject *cdata)
+{
+  PyObject *gone = gone_new (s, key, cdata);
+  PyObject *ref = gone != NULL ? PyWeakref_NewRef (tensor, gone) : NULL;
+  const bool done = ref != NULL && PyDict_SetItem (s->refs, key, ref) == 0;
+
+  Py_XDECREF (ref);
+  Py_XDECREF (gone);
+  return done;
+}
+
+/* set_ has given it another storage: the one before may go without it. */
+static bool
+ref_move (State *s, PyObject *ref, PyObject *cdata)
+{
+  PyObject *callback = PyObject_GetAttr (ref, names.__callback__);
+  Gone *g = (Gone *)(void *)callback;
+  int moved = callback != NULL ? PyObject_RichCompareBool (g->cdata, cdata, Py_NE) : -1;
+
+  if (moved > 0 && PyList_Append (s->hints, g->cdata) < 0)
+    moved = -1;
+  if (moved > 0)
+    {
+      Py_INCREF (cdata);
+      Py_DECREF (g->cdata);
+      g->cdata = cdata;
+    }
+  Py_XDECREF (callback);
+  return moved >= 0;
+}
+
 /* By its handle the tensor is this variable; when it goes that is forgotten. */
 static bool
 watch (State *s, PyObject *tensor, long long variable, PyObject *cdata)
 {
-  PyObject *key = PyLong_FromVoidPtr (tensor), *value = PyLong_FromLongLong (variable), *gone;
+  PyObject *key = PyLong_FromVoidPtr (tensor), *value = PyLong_FromLongLong (variable), *ref;
   bool done = key != NULL && value != NULL && PyDict_SetItem (s->by_id, key, value) == 0;
 
-  if (done && PyDict_GetItemWithError (s->refs, key) == NULL)
-    {
-      gone = !PyErr_Occurred () ? gone_new (s, key, cdata) : NULL;
-      done = false;
-      if (gone != NULL)
-        {
-          PyObject *ref = PyWeakref_NewRef (tensor, gone);
-
-          done = ref != NULL && PyDict_SetItem (s->refs, key, ref) == 0;
-          Py_XDECREF (ref);
-          Py_DECREF (gone);
-        }
-    }
+  ref = done ? PyDict_GetItemWithError (s->refs, key) : NULL;
+  if (ref != NULL)
+    done = ref_move (s, ref, cdata);
+  else if (done)
+    done = !PyErr_Occurred () && ref_new (s, tensor, key, cdata);
   Py_XDECREF (key);
   Py_XDECREF (value);
   return done;

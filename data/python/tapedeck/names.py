@@ -10,6 +10,8 @@ import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+MAKERS = tuple(os.path.join(TORCH, "nn", "utils", file) for file in ("parametriz", "spectral_norm.", "weight_norm."))
+PLAIN = (int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 LIBRARY = (HERE, TORCH, "<frozen", "<string>", os.path.dirname(os.__file__) + os.sep)
 
 
@@ -50,6 +52,11 @@ def short(value):
     return "".join(text.split())[:80] or "''"
 
 
+def is_plain(value):
+    """Whether it is a number or a name, or a row of them, and holds nothing of the program's."""
+    return isinstance(value, PLAIN) or isinstance(value, (tuple, list)) and all(map(is_plain, value))
+
+
 def attributes(operator, rest):
     """'stride=2,2 padding=1,1' of [(place or name, value)]."""
     parts = []
@@ -65,6 +72,19 @@ def is_twin(node, plain):
     is taken only where the names agree."""
     name = node.rsplit("::", 1)[-1].split("Backward")[0].replace("_", "").lower()
     return bool(name) and (plain.startswith(name) or name.startswith(plain))
+
+
+def is_building(frame):
+    """Whether a module is being made, or given a parametrization, by this frame or one that called it: what
+    PyTorch calls of its layers meanwhile is no forward pass, and they may have no place in their model yet."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(MAKERS):
+            return True
+        if code.co_name == "__init__" and isinstance(frame.f_locals.get("self"), torch.nn.Module):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def is_of_handler(error):

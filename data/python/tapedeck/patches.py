@@ -122,6 +122,10 @@ class Patches:
             if not recorder.on or get_ident() != recorder.thread:
                 return run(*args, **kwargs)
             before = recorder.phase, recorder.phase_place, recorder.phase_codes
+            try:
+                recorder.backward_begins()
+            except Exception as error:
+                recorder.mistake("backward", error)
             recorder.phase, recorder.phase_codes = L.BACKWARD, codes
             recorder.phase_place = recorder.places.here(sys._getframe(1))
             try:

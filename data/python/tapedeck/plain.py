@@ -86,6 +86,8 @@ class State:
             return
         if self.hints:
             self.sweep()
+        if self.fresh is not None:
+            self.own_nodes()
         if not self.open:
             self.begin(start)
         w = self.words
@@ -182,11 +184,41 @@ class State:
         w += (L.OPERATION, 13 + len(ins) + len(outs), known.number, phase, place, layer, flags, 0, text,
               twin, start, end, len(ins), *ins, *[variable for _, variable in outs])
         self.event += 1
+        if phase == L.FORWARD and current_node is None:
+            refs = [ref for ref in [self.refs.get(id(tensor)) for tensor, _ in outs] if ref is not None]
+            if refs:
+                self.fresh = ((self.event, layer, known.plain), refs)
         if self.stats and known.filled:
             for tensor, variable in outs:
                 self.measure(tensor, variable, ins, written)
         if len(w) > MANY_WORDS:
             self.overflow()
+
+    def own_nodes(self):
+        """Where PyTorch does not number its nodes (1.13): of what the operator before has made, tell the
+        recorder the nodes, with the event that did.  Before the operator has returned there is none."""
+        if self.fresh is None:
+            return
+        (made, refs), self.fresh, last = self.fresh, None, None
+        for ref in refs:
+            tensor = ref()
+            node = tensor.grad_fn if tensor is not None else None
+            if node is not None and node is not last:  # several outputs share one
+                self.own_node(node, made)
+                last = node
+
+    def end_node(self, layer, twin):
+        """What has run in backward since the node before is this one's; but a sum of gradients before its own
+        operators is of what the node before has made."""
+        w, first = self.words, True
+        at = self.node_from
+        while at < len(w):
+            if w[at] == L.OPERATION and w[at + 3] == L.BACKWARD and not (first and w[at + 2] == self.seeding):
+                first = first and w[at + 2] == self.adding
+                w[at + 5] = self.node_layer if first else layer
+                w[at + 9] = self.node_twin if first else twin
+            at += w[at + 1]
+        self.node_from, self.node_layer, self.node_twin = len(w), layer, twin
 
     def place_of(self, frame):
         """Where in the program it runs: the engine and PyTorch's optimizers run no line of its own."""
@@ -304,9 +336,13 @@ class State:
     def watch(self, tensor, variable, cdata):
         key = id(tensor)
         self.by_id[key] = variable
-        if key not in self.refs:
+        ref = self.refs.get(key)
+        if ref is None:
             ref = self.refs[key] = Ref(tensor, self.gone)
             ref.key = key
+            ref.cdata = cdata
+        elif ref.cdata != cdata:  # set_ has given it another storage: the one before may go without it
+            self.hints.append(ref.cdata)
             ref.cdata = cdata
 
     def gone(self, ref):

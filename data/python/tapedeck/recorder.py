@@ -19,6 +19,7 @@ from . import library as L
 from . import collectives
 from . import hot
 from . import names
+from . import nodes
 from . import plain
 from . import sums
 from .facts import (current_node, expired, free_weak_ref, now, sequence, set_mode, stack_is_python,
@@ -53,7 +54,7 @@ def of_run():
     return (rank, n) if 0 <= rank < n else (0, 1)
 
 
-class Recorder:
+class Recorder(nodes.Nodes):
     """What happens less often than an operator; of a state, which is plain or the extension's (`new`)."""
 
     @classmethod
@@ -65,6 +66,7 @@ class Recorder:
     def __init__(self, lib, state, path, level="graph", overwrite=False, program=None, budget=0):
         if level not in L.LEVELS:
             raise L.Unusable("there is no level '%s': it is graph, stats or values" % level)
+        super().__init__()
         self.lib = lib
         options = L.Options(size=0, level=L.LEVELS[level], path=os.fsencode(path), producer=b"PyTorch",
                             version=str(torch.__version__).encode(), overwrite=bool(overwrite),
@@ -146,6 +148,10 @@ class Recorder:
             self.p, name.encode(), group.encode(), arguments.encode()))
         self.operators[id(func)] = known
         known.call = self.collectives.call_of(func)
+        if func is torch.ops.aten.add.Tensor:
+            self.adding = known.number
+        elif func is torch.ops.aten.ones_like.default:
+            self.seeding = known.number
         if self.sums is not None:
             self.sums.saw(known)
         return known
@@ -167,9 +173,10 @@ class Recorder:
             self.drop_before()
 
     def attributes(self, known, rest, key):
-        """The number of the text of what an operator was given beside tensors; remembered as `key`."""
+        """The number of the text of what an operator was given beside tensors; remembered as `key`, unless that
+        would keep alive what the program has made, as a storage is."""
         text = self.text(names.attributes(known, rest))
-        if len(known.texts) < 4096:
+        if len(known.texts) < 4096 and all(names.is_plain(value) for _, value in rest):
             known.texts[key] = text
         return text
 
@@ -252,6 +259,8 @@ class Recorder:
     def enter(self, module):
         known = self.layers.get(id(module))
         if known is None or known[1]() is not module:
+            if not self.stack and names.is_building(sys._getframe(2)):
+                return
             known = self.new_module(module)
         self.stack.append((self.layer, self.phase))
         self.layer = known[0]
@@ -341,6 +350,7 @@ class Recorder:
             self.collectives.early = []
         self.open = True
         self.n_begun += 1
+        self.age += 1
         self.forwarded = bool(self.stack)
         self.stepped = False
         self.first = self.next_variable
@@ -430,6 +440,7 @@ class Recorder:
 
     def flush(self):
         row = self.words.take()
+        self.node_from = 0
         self.slots.clear()
         status = self.lib.words(self.p, *row.buffer_info())
         if status == L.OK:

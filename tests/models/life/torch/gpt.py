@@ -1,4 +1,5 @@
-"""A small transformer: embeddings, attention by hand, layer normalisation, Adam.
+"""A transformer: embeddings, causal attention by hand, layer normalisation before it, Adam.  At size life
+twelve layers, whose last one has the weights of the first embedding.
 
 SPDX-License-Identifier: MIT
 """
@@ -12,7 +13,7 @@ import common
 
 torch.manual_seed(2)
 torch.set_num_threads(1)
-N, HEADS, LENGTH, WORDS = 16, 2, 8, 20
+N, HEADS, LENGTH, WORDS, LAYERS = common.size((16, 2, 8, 20, 2), (48, 4, 32, 100, 12))
 
 
 class Attention(nn.Module):
@@ -34,7 +35,7 @@ class Layer(nn.Module):
     def __init__(self):
         super().__init__()
         self.ln1, self.attention = nn.LayerNorm(N), Attention()
-        self.ln2, self.mlp = nn.LayerNorm(N), nn.Sequential(nn.Linear(N, 32), nn.GELU(), nn.Linear(32, N))
+        self.ln2, self.mlp = nn.LayerNorm(N), nn.Sequential(nn.Linear(N, 2 * N), nn.GELU(), nn.Linear(2 * N, N))
 
     def forward(self, x):
         x = x + self.attention(self.ln1(x))
@@ -45,8 +46,11 @@ class Gpt(nn.Module):
     def __init__(self):
         super().__init__()
         self.words, self.places = nn.Embedding(WORDS, N), nn.Embedding(LENGTH, N)
-        self.layers = nn.ModuleList([Layer(), Layer()])
+        self.layers = nn.ModuleList([Layer() for _ in range(LAYERS)])
         self.ln, self.head = nn.LayerNorm(N), nn.Linear(N, WORDS, bias=False)
+        if common.size(False, True):
+            nn.init.normal_(self.words.weight, std=0.02)
+            self.head.weight = self.words.weight
 
     def forward(self, x):
         x = self.words(x) + self.places(torch.arange(x.shape[1]))
@@ -56,12 +60,14 @@ class Gpt(nn.Module):
 
 
 net = Gpt()
-optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+optimizer = torch.optim.Adam(net.parameters(), lr=common.size(1e-2, 1e-3))
 
 
 def step(i):
     x = torch.randint(0, WORDS, (3, LENGTH + 1))
-    return F.cross_entropy(net(x[:, :-1]).flatten(0, 1), x[:, 1:].flatten())
+    loss = F.cross_entropy(net(x[:, :-1]).flatten(0, 1), x[:, 1:].flatten())  # what --keep keeps
+    common.update(loss, optimizer)
+    return {"loss": loss}
 
 
-common.train(net, [optimizer], step)
+common.train(net, step)
