@@ -186,10 +186,31 @@ ui_test_open (const char *path)
   ui_test_settle ();
 }
 
+#define OF_TORCH "torch-"
+
+/* What is run: one of ours, or a script, for which `python` is said. */
+static char *
+dup_life_program (const char *name, const char **python)
+{
+  g_autofree char *program = NULL;
+  *python = NULL;
+  if (!g_str_has_prefix (name, OF_TORCH))
+    {
+      program = g_build_filename ("tests/life", name, NULL);
+      return g_strdup (td_test_build (program));
+    }
+  *python = td_test_python ("torch");
+  program = g_strdup_printf ("tests/models/life/torch/%s.py", name + strlen (OF_TORCH));
+  return g_strdup (td_test_source (program));
+}
+
 void
 ui_test_record_life (const char *tape, char *const *arguments, const char *const *options)
 {
-  g_autofree char *program = g_build_filename ("tests/life", arguments[0], NULL);
+  const char *python;
+  g_autofree char *program = dup_life_program (arguments[0], &python);
+  g_autofree char *with = g_strdup_printf ("TAPEDECK_PYTHON=%s", python ? python : "");
+  const char *const environment[] = { with, "PYTHONDONTWRITEBYTECODE=1", NULL };
   const char *const run[]
       = { td_test_program ("app/tapedeck"), "run", "--quiet", "-f", "-o", tape, NULL };
   g_autoptr (GPtrArray) argv = g_ptr_array_new ();
@@ -197,11 +218,13 @@ ui_test_record_life (const char *tape, char *const *arguments, const char *const
     g_ptr_array_add (argv, (gpointer)run[i]);
   for (guint i = 0; options && options[i]; i++)
     g_ptr_array_add (argv, (gpointer)options[i]);
-  g_ptr_array_add (argv, (gpointer)td_test_build (program));
+  g_ptr_array_add (argv, (gpointer) "--"); /* what follows is the program's */
+  g_ptr_array_add (argv, program);
   for (guint i = 1; arguments[i]; i++)
     g_ptr_array_add (argv, arguments[i]);
   g_ptr_array_add (argv, NULL);
-  TdTestChild child = td_test_run ((const char *const *)argv->pdata, NULL, NULL);
+  TdTestChild child
+      = td_test_run ((const char *const *)argv->pdata, NULL, python ? environment : NULL);
   assert_child_status (child, 0);
   td_test_child_clear (&child);
 }

@@ -28,8 +28,9 @@ TdWorkspace *ui_test_workspace (void);
 
 /** Open a file and wait until the window shows it or says why not. */
 void ui_test_open (const char *path);
-/** Record a program of tests/life to `tape`. Arguments: its name and its NAME=VALUE, ended by
- * NULL; options of `tapedeck run`, ended by NULL, or NULL: none. */
+/** Record a program of tests/life to `tape`; "torch-NAME" is NAME.py of models/life/torch, and
+ * skips the test where no Python has PyTorch. Arguments: its name and its own, ended by NULL;
+ * options of `tapedeck run`, ended by NULL, or NULL: none. */
 void ui_test_record_life (const char *tape, char *const *arguments, const char *const *options);
 /** Write a sample (NULL: the usual one) and open it. */
 void ui_test_open_sample (const SampleOptions *options);
