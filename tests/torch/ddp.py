@@ -1,6 +1,6 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
 ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand|join|join-twice|
-join-write|join-leave|unused|other].
+join-write|join-leave|unused|other|share|share-tensor].
 
 The last line of each rank is the sum of its weights, to the last bit.
 
@@ -54,7 +54,7 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
         for kept, now in zip(average, net.parameters()):
             kept.mul_(0.9).add_(now.detach(), alpha=0.1)
     optimizer.zero_grad()
-    n = 3 if odd and mistake == "short" or odd and mistake == "last" and i == ITERATIONS - 1 else 6
+    n = 3 if odd and mistake in ("short", "share", "share-tensor") or odd and mistake == "last" and i == ITERATIONS - 1 else 6
     if mistake == "lengths":  # of sequences, which come first
         n = (3, 5, 8, 4, 7)[(i + 2 * RANK) % ITERATIONS]
     x = torch.randn(n, 4, generator=numbers)
@@ -63,7 +63,12 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
     if mistake in ("unused", "other"):  # examples that a rank draws by their numbers
         at = int(torch.randint(40, (1,), generator=numbers))
         x = torch.stack([examples[at], examples[(at + RANK) % 40], *examples[at:at + 4]])
-    loss = model(x).square().mean()
+    y = model(x)
+    loss = y.square().mean()
+    if mistake.startswith("share"):  # by its part of all examples: all of them count alike
+        n_all = torch.tensor(float(n))
+        torch.distributed.all_reduce(n_all)
+        loss = loss * (n * SIZE / n_all if mistake == "share-tensor" else n * SIZE / float(n_all))
     if odd and mistake == "other" and i == ODD:
         loss = loss * 2
     loss.backward()

@@ -42,8 +42,7 @@ def weights(text):
 
 
 def record(folder, mistake="", level="graph"):
-    tapes = os.path.join(folder, (mistake or "none") + ".ranks")
-    store = os.path.join(folder, (mistake or "none") + ".store")
+    tapes, store = (os.path.join(folder, "%s.%s.%s" % (mistake or "none", level, kind)) for kind in ("ranks", "store"))
     said = run(tapedeck, "run", "-q", "-n", str(RANKS), "--level", level, "-o", tapes, "ddp.py", store, *filter(None, [mistake]))
     assert "not on the tape" not in said.stderr, said.stderr
     return tapes, weights(said.stdout)
@@ -101,6 +100,11 @@ def joined_leave(folder):
     assert {"parameters", "update counts"} & {f["cause"] for f in found if RANKS - 1 in f["ranks"]}, found
 
 
+def untold_share(folder):
+    said, found = findings(record(folder, "share-tensor")[0], 0)
+    assert not found and any("weighted by that is not on the tapes" in f["sentence"] for f in said["findings"]), said["findings"]
+
+
 def same(folder):
     store = os.path.join(folder, "plain.store")
     plain = run("mpirun", "--allow-run-as-root", "--oversubscribe", "-q", "-n", str(RANKS), python, "ddp.py", store)
@@ -147,6 +151,9 @@ def main():
         claim("and where gradients lie in the buckets", named, folder, "view", "same data", 0, list(range(RANKS)), "", "DistributedSampler")
         claim("unequal batches are, in all steps", named, folder, "short", "unequal batches", 0, [0, RANKS - 1], "", "drop_last=True")
         claim("and in the last one", named, folder, "last", "unequal batches", 4, [0, RANKS - 1], "", "drop_last=True")
+        claim("not those whose losses are weighted by their shares", clean, folder, "share")
+        claim("nor by numbers of which only level stats knows", clean, folder, "share-tensor", "stats")
+        claim("and without it that is said", untold_share, folder)
         claim("a NaN that one rank brings into the means is, with the rank", named, folder, "nan", "not finite", 2,
               [RANKS - 1], "0/weight")
         claim("a step that one rank leaves out is, where it is", named, folder, "skip", "update counts", 2, [RANKS - 1], "",

@@ -12,7 +12,8 @@
 struct TdRanksBatches
 {
   guint n_looks;
-  gboolean found; /* the rest is of it */
+  gboolean found;       /* the rest is of it */
+  gboolean is_weighted; /* perhaps, by numbers that are not on the tapes */
   gint64 number, after;
   guint a, b, input;
   gint64 n, m;
@@ -145,7 +146,9 @@ td__ranks_batches_look (TdRanksBatches *k, TdRanks *self, const TdRankRow *row, 
   g_autoptr (TdIteration) x = NULL, y = NULL;
   g_autoptr (GArray) of_x = NULL, of_y = NULL;
 
-  if (k->found || k->n_looks++ >= MOST_LOOKS)
+  TdRanksWeighting weighting;
+
+  if ((k->found && !k->is_weighted) || k->n_looks++ >= MOST_LOOKS)
     return;
   x = td__ranks_load (self, a, row->of[a]->number);
   y = td__ranks_load (self, b, row->of[b]->number);
@@ -153,14 +156,20 @@ td__ranks_batches_look (TdRanksBatches *k, TdRanks *self, const TdRankRow *row, 
     return;
   of_x = list_read (self, a, x);
   of_y = list_read (self, b, y);
-  for (guint i = 0; of_x->len == of_y->len && i < of_x->len && !k->found; i++)
+  weighting = td__ranks_find_weighting (x, y);
+  if (weighting == TD_RANKS_WEIGHTED || (k->found && weighting != TD_RANKS_UNWEIGHTED))
+    return;
+  for (guint i = 0; of_x->len == of_y->len && i < of_x->len; i++)
     {
       gint64 n = examples_of (td_iteration_get_tape (x), of_x, i),
              m = examples_of (td_iteration_get_tape (y), of_y, i);
 
       if (n == m)
         continue;
-      *k = (TdRanksBatches){ .found = TRUE,
+      g_free (k->name);
+      *k = (TdRanksBatches){ .n_looks = k->n_looks,
+                             .found = TRUE,
+                             .is_weighted = weighting == TD_RANKS_WEIGHTS_UNKNOWN,
                              .number = row->number,
                              .after = after,
                              .a = a,
@@ -169,6 +178,7 @@ td__ranks_batches_look (TdRanksBatches *k, TdRanks *self, const TdRankRow *row, 
                              .n = n,
                              .m = m };
       k->name = g_strdup (td_iteration_get_var_name (x, g_array_index (of_x, guint, i)));
+      return;
     }
 }
 
@@ -221,15 +231,21 @@ say_batches (const TdRanksBatches *k, TdRanks *self)
   TdRanksFinding *f;
 
   both[k->a] = both[k->b] = TRUE;
-  f = td__ranks_add (self, TD_RANKS_BATCHES, TD_RANKS_WARNING, k->number, both);
+  f = td__ranks_add (self, TD_RANKS_BATCHES, k->is_weighted ? TD_RANKS_NOTE : TD_RANKS_WARNING,
+                     k->number, both);
   f->after = k->after;
   f->array = *k->name ? g_strdup (k->name) : NULL;
   f->sentence = g_strdup_printf (
       "ranks %u and %u have unequal batches %s: %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT
-      " examples%s%s%s; the mean of their gradients is a mean of means, in which the examples "
-      "of the smaller one count more",
+      " examples%s%s%s; %s",
       self->tapes[k->a].open.rank, self->tapes[k->b].open.rank, when, k->n, k->m,
-      f->array ? " in `" : "", f->array ? f->array : "", f->array ? "`" : "");
+      f->array ? " in `" : "", f->array ? f->array : "", f->array ? "`" : "",
+      k->is_weighted
+          ? "whether their losses are weighted by that is not on the tapes (record with "
+            "--level "
+            "stats)"
+          : "the mean of their gradients is a mean of means, in which the examples of the "
+            "smaller one count more");
   f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_EQUAL_BATCHES));
 }
 

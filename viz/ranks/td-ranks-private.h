@@ -332,6 +332,16 @@ TdRanksBatches *td__ranks_batches_new (void);
 void td__ranks_batches_look (TdRanksBatches *batches, TdRanks *self, const TdRankRow *row,
                              guint a, guint b, gint64 after);
 void td__ranks_batches_end (TdRanksBatches *batches, TdRanks *self);
+/** How much an example counts in the gradients of two iterations with batches of other sizes:
+ * not the same, the same, or by numbers that are not on the tape. */
+typedef enum
+{
+  TD_RANKS_UNWEIGHTED,
+  TD_RANKS_WEIGHTED,
+  TD_RANKS_WEIGHTS_UNKNOWN
+} TdRanksWeighting;
+TdRanksWeighting td__ranks_find_weighting (const TdIteration *a, const TdIteration *b);
+
 /** A tape of PyTorch, say, in which examples come from operations. */
 gboolean td__ranks_is_of_framework (const TdRanks *self, guint place);
 /** Find the operation that reads examples first; -1: none. */

@@ -52,7 +52,8 @@ make_iteration (const PlantedStep *step)
     td_synthetic_attrs (s, step->attrs);
   if (!step->unused)
     h = TD_OP (s, "linear", 14, TD_SHAPE (step->batch, 4), h, w2);
-  h = TD_OP (s, "sum", 16, TD_SHAPE (1), h);
+  h = step->adds ? TD_OP (s, "sum", 16, TD_SHAPE (1), h)
+                 : TD_OP (s, "mean", 16, TD_SHAPE (1), h);
   if (!step->no_backward)
     td_synthetic_backward (s, h);
   if (step->clips)

@@ -23,6 +23,7 @@ typedef struct
   /* operations */
   gint64 batch;      /* rows of x */
   gboolean other_op; /* sigmoid at model.c:88 where the others have relu at model.c:12 */
+  gboolean adds;     /* the loss is a sum over examples, and not their mean */
   gboolean unused;   /* the layer l2 */
   gboolean no_update, no_backward, updates_twice;
   gboolean nan;           /* exp at model.c:88 makes one; statistics are recorded */

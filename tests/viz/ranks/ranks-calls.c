@@ -25,6 +25,20 @@ batches__that_are_unequal_are_told_with_their_numbers (void **state)
   assert_contains (f->sentence, "8 and 3 examples in `x`");
 }
 
+/* In a mean of sums all examples count alike. */
+static void
+unequal_batch_of_sum (PlantedStep *step)
+{
+  unequal_batch (step);
+  step->adds = TRUE;
+}
+
+static void
+batches__that_are_unequal_are_well_where_losses_are_sums (void **state)
+{
+  planted_assert_cured (unequal_batch_of_sum);
+}
+
 /* Both have a smaller last batch. */
 static void
 equal_last_batch (PlantedStep *step)
@@ -629,6 +643,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (batches__that_are_unequal_are_told_with_their_numbers),
+    td_test (batches__that_are_unequal_are_well_where_losses_are_sums),
     td_test (batches__that_are_all_smaller_are_equal),
     td_test (batches__of_an_evaluation_may_be_unequal),
     td_test (batches__that_are_unequal_are_told_beside_an_evaluation),
