@@ -54,6 +54,14 @@ make_iteration (const PlantedStep *step)
     h = TD_OP (s, "linear", 14, TD_SHAPE (step->batch, 4), h, w2);
   h = step->adds ? TD_OP (s, "sum", 16, TD_SHAPE (1), h)
                  : TD_OP (s, "mean", 16, TD_SHAPE (1), h);
+  if (step->doubled > 0)
+    {
+      guint of_weights = TD_OP (s, "square", 17, TD_SHAPE (4, 4), w1);
+
+      for (guint i = 0; i < step->doubled; i++)
+        of_weights = TD_OP (s, "add", 17, TD_SHAPE (4, 4), of_weights, of_weights);
+      h = TD_OP (s, "add", 17, TD_SHAPE (1), TD_OP (s, "sum", 17, TD_SHAPE (1), of_weights), h);
+    }
   if (!step->no_backward)
     td_synthetic_backward (s, h);
   if (step->clips)

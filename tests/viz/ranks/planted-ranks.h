@@ -24,6 +24,7 @@ typedef struct
   gint64 batch;      /* rows of x */
   gboolean other_op; /* sigmoid at model.c:88 where the others have relu at model.c:12 */
   gboolean adds;     /* the loss is a sum over examples, and not their mean */
+  guint doubled;     /* times, of a term of the loss that is made of weights alone */
   gboolean unused;   /* the layer l2 */
   gboolean no_update, no_backward, updates_twice;
   gboolean nan;           /* exp at model.c:88 makes one; statistics are recorded */

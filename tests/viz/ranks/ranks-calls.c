@@ -39,6 +39,22 @@ batches__that_are_unequal_are_well_where_losses_are_sums (void **state)
   planted_assert_cured (unequal_batch_of_sum);
 }
 
+/* There are 2 to the 60 ways up to the weights. */
+static void
+unequal_batch_of_ways (PlantedStep *step)
+{
+  unequal_batch (step);
+  step->doubled = 60;
+}
+
+static void
+batches__of_a_loss_that_many_ways_lead_to_are_looked_at_at_once (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (unequal_batch_of_ways);
+
+  planted_assert_found (ranks, TD_RANKS_BATCHES, TD_RANKS_WARNING, 5);
+}
+
 /* Both have a smaller last batch. */
 static void
 equal_last_batch (PlantedStep *step)
@@ -644,6 +660,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (batches__that_are_unequal_are_told_with_their_numbers),
     td_test (batches__that_are_unequal_are_well_where_losses_are_sums),
+    td_test (batches__of_a_loss_that_many_ways_lead_to_are_looked_at_at_once),
     td_test (batches__that_are_all_smaller_are_equal),
     td_test (batches__of_an_evaluation_may_be_unequal),
     td_test (batches__that_are_unequal_are_told_beside_an_evaluation),
