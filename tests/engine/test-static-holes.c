@@ -539,6 +539,89 @@ static__a_result_that_is_cut_off_is_cut_off_inside (void **state)
   run_both (cut, (void *)"with all that it was made by");
 }
 
+/* --- steps of a Sequential --- */
+
+static TdVar *
+twice (TdVar *x)
+{
+  return td_mul_scalar (x, 2);
+}
+
+static TdVar *
+thrice (TdVar *x)
+{
+  return td_mul_scalar (x, 3);
+}
+
+typedef struct
+{
+  bool marked, inner;
+} StepsPlan;
+
+static void
+call_link (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_link (self, in[0]);
+}
+
+static void
+call_some (TdStatic *s, TdLink *net, TdVar *(*how) (TdStatic *s, TdLink *net, TdVar *x))
+{
+  for (unsigned k = 0; k < 3; k++)
+    TD_SCOPE ("call")
+      {
+        TdVar *x = td_variable (some (TD_SHAPE (2, 4), k), "x"), *y = how (s, net, x);
+
+        note (y);
+        td_backward (sum_of_squares (y), 0);
+        note (td_grad (x));
+      }
+}
+
+static TdVar *
+through (TdStatic *s, TdLink *net, TdVar *x)
+{
+  return s != NULL ? td_static_call1 (s, x) : td_link (net, x);
+}
+
+/* As many steps as before, and others: the link's own memory is as it was. */
+static void
+replaced_steps (void *user)
+{
+  const StepsPlan *plan = user;
+  TdLink *net = td_sequential_new ("net"),
+         *of = plan->inner ? td_sequential_new (net, "inner") : net;
+  TdStatic *s = NULL;
+
+  td_sequential_append (of, twice);
+  td_sequential_append (of, td_tanh);
+  if (plan->marked)
+    td_link_set_static (net, .verify = 0);
+  else
+    s = td_static_new (call_link, net, .verify = 0);
+  call_some (s, net, through);
+  td_sequential_pop (of, 0);
+  td_sequential_append (of, thrice); /* another, and in another place */
+  call_some (s, net, through);
+  td_sequential_pop (of, -1);
+  td_sequential_insert (of, 0, thrice); /* the same, in another place */
+  call_some (s, net, through);
+  td_sequential_clear (of);
+  td_sequential_append (of, td_relu);
+  td_sequential_append (of, td_relu);
+  call_some (s, net, through);
+}
+
+static void
+links__whose_steps_are_replaced_are_traced_again (void **state)
+{
+  (void)state;
+  for (int k = 0; k < 4; k++)
+    run_both (replaced_steps, &(StepsPlan){ k % 2 != 0, k / 2 != 0 });
+}
+
 int
 main (void)
 {
@@ -556,6 +639,7 @@ main (void)
     engine_test (static__h10_one_array_as_two_arguments_is_no_other_array),
     engine_test (static__a_result_that_is_cut_off_is_cut_off_inside),
     engine_test (static__h11_no_argument_keeps_the_value_of_the_first_call),
+    engine_test (links__whose_steps_are_replaced_are_traced_again),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

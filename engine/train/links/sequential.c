@@ -20,6 +20,13 @@ typedef struct
   int n_steps;
 } Sequential;
 
+/* The steps are not in the link's own memory, which guards look at. */
+static void
+steps_changed (const TdLink *link)
+{
+  td__links_changed (link->path, td__engine.site);
+}
+
 static Step *
 add_step (Sequential *s)
 {
@@ -124,6 +131,7 @@ td_sequential_append (TdLink *link, TdVar *(*function) (TdVar *x))
       return td__link_inert ();
     }
   add_step (link->self)->function = function;
+  steps_changed (link);
   return link;
 }
 
@@ -179,13 +187,14 @@ place_of (TdLink *link, Sequential *s, int i, int n, const char *call)
 
 /* Put the last step before place at. */
 static void
-move_last (Sequential *s, int at)
+move_last (const TdLink *link, Sequential *s, int at)
 {
   Step last = s->steps[s->n_steps - 1];
 
   for (int i = s->n_steps - 1; i > at; i--)
     s->steps[i] = s->steps[i - 1];
   s->steps[at] = last;
+  steps_changed (link);
 }
 
 TdStatus
@@ -200,7 +209,7 @@ td_sequential_insert (TdLink *link, int i, TdVar *(*function) (TdVar *x))
   at = place_of (link, s, i, s->n_steps + 1, "td_sequential_insert");
   if (at < 0 || td_sequential_append (link, function)->inert)
     return td__error_status ();
-  move_last (s, at);
+  move_last (link, s, at);
   return TD_OK;
 }
 
@@ -216,7 +225,7 @@ td_sequential_insert_link (TdLink *link, int i, const char *name, TdLink *child)
   at = place_of (link, s, i, s->n_steps + 1, "td_sequential_insert_link");
   if (at < 0 || td_link_adopt (link, name, child)->inert)
     return td__link_inert ();
-  move_last (s, at);
+  move_last (link, s, at);
   return child;
 }
 
@@ -237,6 +246,7 @@ td_sequential_pop (TdLink *link, int i)
   for (int k = at; k + 1 < s->n_steps; k++)
     s->steps[k] = s->steps[k + 1];
   s->n_steps--;
+  steps_changed (link);
   if (child != NULL)
     td__link_detach (child);
   return child;
@@ -252,6 +262,7 @@ td_sequential_clear (TdLink *link)
   while (link->n_children > 0)
     td_link_free (link->children[link->n_children - 1]);
   s->n_steps = 0;
+  steps_changed (link);
 }
 
 int
