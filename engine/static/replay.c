@@ -9,6 +9,7 @@
 #include "replay.h"
 #include "host-memory.h"
 #include "compute/core/copies.h"
+#include "compute/core/replayed.h"
 #include "notify.h"
 #include "capture.h"
 #include "compute/cpu/packed.h"
@@ -131,12 +132,34 @@ replay_other (TdReplay *p, TdReady *r)
     }
 }
 
+/* The innermost replay that runs. */
+static const TdReplay *running;
+
+static bool
+place_of (const TdOpCall *call, const TdSite **site, const TdPath **path)
+{
+  const TdReady *ready = running->list->ready, *r;
+  const ptrdiff_t at = (const char *)call - (const char *)ready;
+
+  if (at < 0 || (size_t)at >= running->list->n_ready * sizeof *ready)
+    return false;
+  r = &ready[(size_t)at / sizeof *ready]; /* the call is a part of it */
+  *site = r->step->site != NULL ? r->step->site : running->i->site;
+  *path = r->step->path;
+  return true;
+}
+
 static TdStatus
 failed (const TdReady *r, TdStatus status)
 {
-  if (!td__engine.has_error && r->step->kind != TD_STEP_HOST_READ)
-    td__fail (status, r->step->cls != NULL ? r->step->cls->name : "static schedule",
-              r->step->site, "not possible on %s", r->run.device->name);
+  const TdPath *outer_path = td__engine.path;
+
+  if (td__engine.has_error || r->step->kind == TD_STEP_HOST_READ)
+    return status;
+  td__engine.path = r->step->path;
+  td__fail (status, r->step->cls != NULL ? r->step->cls->name : "static schedule",
+            r->step->site, "not possible on %s", r->run.device->name);
+  td__engine.path = outer_path;
   return status;
 }
 
@@ -222,13 +245,18 @@ run_replay (TdReplay *p)
 {
   TdDevice *d = p->i->plan->s->device;
   const bool awake = p->list->short_products && d->ops->stay_awake != NULL;
+  const TdReplay *outer = running;
   TdStatus status;
 
+  running = p;
+  td__replayed_place = place_of;
   if (awake)
     d->ops->stay_awake (d, true);
   status = replay_list (p);
   if (awake)
     d->ops->stay_awake (d, false);
+  running = outer;
+  td__replayed_place = outer != NULL ? place_of : NULL;
   return status;
 }
 

@@ -148,6 +148,51 @@ line__of_a_call_is_in_the_error_of_a_marked_link (void **state)
   td_error_clear ();
 }
 
+/* Rows that there are not, of a replay: by code at two lines, statically and by a mark. */
+static void
+error__of_a_replay_has_the_line_and_the_link_of_its_operation (void **state)
+{
+  TdLink *embed = td_embed_id_new ((TdLink *)NULL, "embed", 5, 4);
+
+  (void)state;
+  for (int marked = 0; marked < 2; marked++)
+    {
+      if (marked)
+        td_link_set_static (embed, .verify = 0);
+      for (int i = 0; i < 8; i++)
+        TD_SCOPE ("call")
+          {
+            const int32_t rows[3] = { 0, 1, i < 6 ? 2 : 5 };
+            TdVar *x = td_reshape (td_tensor (TD_I32, TD_SHAPE (3), rows), TD_SHAPE (3)), *y;
+            const char *own = __FILE__;
+            int line;
+
+            if (i % 2 == 0)
+              {
+                line = __LINE__ + 1;
+                y = td_link (embed, x);
+              }
+            else
+              {
+                line = __LINE__ + 1;
+                y = td_link (embed, x);
+              }
+            if (i < 6)
+              {
+                td_backward (td_sum (y), 0);
+                continue;
+              }
+            assert_non_null (td_error ());
+            assert_non_null (strstr (td_error ()->message, "(embed, "));
+            assert_int_equal (td_error ()->site->line, line);
+            assert_string_equal (td_error ()->site->file, own);
+            td_error_clear ();
+          }
+      if (marked)
+        assert_true (td_static_info (td_link_static (embed)).n_replays > 3);
+    }
+}
+
 int
 main (void)
 {
@@ -155,6 +200,7 @@ main (void)
     engine_test (lines__of_a_marked_link_are_those_of_its_calls),
     engine_test (lines__of_a_marked_link_are_there_without_a_schedule),
     engine_test (line__of_a_call_is_in_the_error_of_a_marked_link),
+    engine_test (error__of_a_replay_has_the_line_and_the_link_of_its_operation),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

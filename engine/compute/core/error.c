@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core.h"
 #include "operand-text.h"
+#include "replayed.h"
 #include "utf8.h"
 
 #include <stdio.h>
@@ -181,11 +182,17 @@ append_operands (const TdOpCall *call, char *text, size_t size)
     }
 }
 
-/* The call's site and path are the engine's current ones: apply sets them. */
+TdReplayedPlace *td__replayed_place;
+
+/* The call's site and path are the engine's current ones: apply sets them.  A schedule does
+ * not: it is asked. */
 TdStatus
 td__fail_call (const TdOpCall *call, TdStatus status, bool operands, const char *format,
                va_list args)
 {
+  TdEngine *e = &td__engine;
+  const TdPath *outer_path = e->path;
+  const TdSite *site = e->call_site;
   char text[768];
 
   if (call == NULL)
@@ -193,7 +200,11 @@ td__fail_call (const TdOpCall *call, TdStatus status, bool operands, const char 
   vsnprintf (text, sizeof text, format, args);
   if (operands)
     append_operands (call, text, sizeof text);
-  return record_error (status, call->cls->name, td__engine.call_site, text);
+  if (td__replayed_place != NULL)
+    td__replayed_place (call, &site, &e->path);
+  status = record_error (status, call->cls->name, site, text);
+  e->path = outer_path;
+  return status;
 }
 
 TdStatus
