@@ -540,121 +540,6 @@ find_backward (const TdInstance *i, const TdBackward *b)
   return TD_ABSENT;
 }
 
-/* The operation whose graph keeps a value, as its operand number *at: the newest, to which
- * backward comes first. */
-static const TdStep *
-keeper (const TdSchedule *s, uint32_t value, bool *output, uint32_t *at)
-{
-  for (uint32_t i = s->forward.n; i-- > 0;)
-    {
-      const TdStep *step = &s->forward.steps[i];
-
-      if (step->kind != TD_STEP_OP || !step->graph)
-        continue;
-      for (*output = true, *at = 0; *at < step->n_out && *at < 32; ++*at)
-        if (td__bit (step->cls->retain_out, (int)*at)
-            && s->nodes[td__step_out (s, step, *at)].value == value)
-          return step;
-      for (*output = false, *at = 0; *at < step->n_in && *at < 32; ++*at)
-        if (td__bit (step->cls->retain_in, (int)*at)
-            && s->nodes[td__step_in (s, step, *at)].value == value)
-          return step;
-    }
-  return NULL;
-}
-
-/* As the code's own operation would say it, where there is one. */
-static TdStatus
-overwritten (const TdInstance *i, bool output, uint32_t k, const TdBuffer *b)
-{
-  const TdSchedule *s = i->entry->schedule;
-  const uint32_t node = output ? s->outputs[k].node : s->externals[k].node;
-  const TdPath *path = td__engine.path;
-  bool made;
-  uint32_t at;
-  const TdStep *step = keeper (s, s->nodes[node].value, &made, &at);
-  const TdSite *kept = step != NULL && step->site != NULL ? step->site : i->site;
-  TdStatus status;
-
-  if (step != NULL)
-    td__engine.path = step->path;
-  status = td__fail (TD_ERR_STATE, step != NULL ? step->cls->name : "static schedule", kept,
-                     "%s %u was kept for backward at %s:%d and overwritten at %s:%d",
-                     (step != NULL ? made : output) ? "output" : "input", step != NULL ? at : k,
-                     kept != NULL ? kept->file : "?", kept != NULL ? kept->line : 0,
-                     b->writer != NULL ? b->writer->file : "?",
-                     b->writer != NULL ? b->writer->line : 0);
-  td__engine.path = path;
-  return status;
-}
-
-/* Whether anything of the forward that is not pruned computes with a value. */
-static bool
-is_read (const TdSchedule *s, uint32_t value)
-{
-  for (uint32_t i = 0; i < s->forward.n; i++)
-    for (uint32_t k = 0; k < s->forward.steps[i].n_in; k++)
-      if (s->nodes[td__step_in (s, &s->forward.steps[i], k)].value == value)
-        return true;
-  return false;
-}
-
-/* Whether a backward reads an input.  Again: one that runs the forward again reads all but what
- * leads nowhere; what the forward changes itself it begins with as it was then, and the graph
- * that this makes knows by itself what it has lost. */
-static bool
-reads_input (const TdInstance *i, uint32_t k, bool again)
-{
-  const TdSchedule *s = i->plan->s;
-  const uint32_t node = s->externals[k].node;
-
-  if (!again)
-    return i->entry->reads[k];
-  if (td__node_value (s, node)->is_state)
-    return i->n_before == 0 && i->entry->reads[k];
-  return i->entry->reads[k] || is_read (s, s->nodes[node].value);
-}
-
-/* An input that a backward reads and that was written since: its number, or TD_ABSENT. */
-static uint32_t
-written_input (const TdInstance *i, bool again)
-{
-  for (uint32_t k = 0; k < i->plan->s->n_externals; k++)
-    if (i->externals[k]->version != i->versions[k] && reads_input (i, k, again))
-      return k;
-  return TD_ABSENT;
-}
-
-static uint32_t
-written_output (const TdInstance *i, bool every)
-{
-  const uint8_t *reads_out = i->entry->reads_out;
-
-  for (uint32_t k = 0; k < i->plan->s->n_outputs; k++)
-    if (i->outputs[k] != NULL && i->outputs[k]->version != i->out_versions[k]
-        && reads_out[k] > (every ? TD_READ_BY_NONE : TD_READ_BY_CODE))
-      return k;
-  return TD_ABSENT;
-}
-
-bool
-td__replay_is_unwritten (const TdInstance *i)
-{
-  return written_input (i, true) == TD_ABSENT && written_output (i, true) == TD_ABSENT;
-}
-
-static TdStatus
-unwritten (const TdInstance *i, bool every)
-{
-  const uint32_t input = written_input (i, every), output = written_output (i, every);
-
-  if (input != TD_ABSENT)
-    return overwritten (i, false, input, i->externals[input]);
-  if (output != TD_ABSENT)
-    return overwritten (i, true, output, i->outputs[output]);
-  return TD_OK;
-}
-
 static void
 bind_backward (TdInstance *i, TdReadyList *list, const TdBackward *b)
 {
@@ -746,7 +631,9 @@ static_backward (TdBackward *b)
           || td__backward_is_double (b)
           || (td__backward_wants_results (b)
               && td__replay_has_several_results (td__backward_op (b)));
-  status = unwritten (i, again);
+  status = td__replay_unwritten (i, again);
+  if (status != TD_OK && which == TD_ABSENT && i->entry->owner != NULL)
+    td__static_evict (i->entry->owner, i->entry); /* the code may well have such a backward */
   if (status != TD_OK)
     return status;
   if (again)

@@ -33,13 +33,17 @@ TdStatus td__replay_expand (TdInstance *i, TdBackward *b);
 bool td__replay_has_several_results (const TdOp *call);
 /** The instance of a call in the graph; NULL: it has lost it. */
 TdInstance *td__replay_instance_or_null (const TdOp *call);
-/** Nothing that the code's own graph would have kept has been written since the call. */
-bool td__replay_is_unwritten (const TdInstance *i);
 
 /** Run one step.  Returns an error after td__fail. */
 TdStatus td__replay_one (TdReplay *p, TdReady *r);
 /** Run a group.  Its gradients for outside have been allocated. */
 TdStatus td__replay_group (const TdReplay *p, const TdReady *r);
+
+/* unwritten.c */
+/** Nothing that the code's own graph would have kept has been written since the call. */
+bool td__replay_is_unwritten (const TdInstance *i);
+/** Fail for what a backward needs and was written.  every: it runs the forward again. */
+TdStatus td__replay_unwritten (const TdInstance *i, bool every);
 
 /* outputs.c */
 /** A node of the graph for a node of the schedule, without a function.  *Owner*: the caller. */

@@ -259,6 +259,61 @@ writes__to_what_an_asked_for_gradient_does_not_read_are_fine (void **state)
     }
 }
 
+/* --- a backward that no call before had --- */
+
+typedef struct
+{
+  TdLink *online, *target;
+} Two;
+
+static void
+difference (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Two *two = self;
+  TdVar *y = td_link (two->online, in[0]), *wanted = NULL;
+
+  (void)n_in;
+  (void)n_out;
+  TD_NO_BACKPROP
+    wanted = td_link (two->target, in[0]);
+  out[0] = td_mean (td_square (td_sub (y, wanted)));
+}
+
+/* The first call has no backward; before that of the second the target is written, as a copied
+ * net is.  It is an error then, which says what is missing, and none later. */
+static void
+writes__before_the_first_backward_are_an_error_once (void **state)
+{
+  Two two = { td_linear_new ((TdLink *)NULL, "online", 4, 3),
+              td_linear_new ((TdLink *)NULL, "target", 4, 3) };
+  TdStatic *s = td_static_new (difference, &two, .verify = 0);
+
+  (void)state;
+  fill_params (two.online, 1);
+  fill_params (two.target, 2);
+  for (unsigned i = 0; i < 5; i++)
+    TD_SCOPE ("iteration")
+      {
+        TdVar *x = some (TD_SHAPE (2, 4), i), *loss = td_static_call1 (s, x);
+
+        td_cleargrads (two.online);
+        if (i == 0)
+          continue;
+        fill_params (two.target, i);
+        assert_int_equal (td_backward (loss, 0) == TD_OK, i > 1);
+        if (i > 1)
+          {
+            assert_non_null (td_grad (td_link_param (two.online, "W")));
+            continue;
+          }
+        assert_non_null (strstr (td_error ()->message, "needs W as it was in the call"));
+        assert_non_null (strstr (td_error ()->message, "test-static-writes.c"));
+        td_error_clear ();
+      }
+  assert_int_equal (td_static_info (s).n_traces, 2);
+  assert_true (td_static_info (s).n_replays >= 3);
+}
+
 int
 main (void)
 {
@@ -267,6 +322,7 @@ main (void)
     engine_test (writes__to_what_leads_nowhere_are_fine),
     engine_test (writes__of_the_function_itself_are_those_of_its_code),
     engine_test (writes__to_what_an_asked_for_gradient_does_not_read_are_fine),
+    engine_test (writes__before_the_first_backward_are_an_error_once),
   };
 
   return cmocka_run_group_tests_name ("static writes", tests, NULL, NULL);
