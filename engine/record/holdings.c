@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "holdings.h"
+#include "compute/core/op-held.h"
 #include "host-memory.h"
 #include "made-in.h"
 
@@ -265,6 +266,23 @@ saved (TdHoldings *h, const Key *key, const char *name, const TdNode *n)
     count (h, *key, name, n, n->retained, n->var != NULL ? n->var->site : NULL);
 }
 
+typedef struct
+{
+  TdHoldings *h;
+  const Key *key;
+  const char *name;
+} Account;
+
+/* The same of an array that the operation keeps itself. */
+static void
+count_kept (void *user, const TdNode *n, const TdBuffer *b)
+{
+  const Account *a = user;
+
+  if (n->var == NULL || n->var->buffer != b)
+    count (a->h, *a->key, a->name, n, b, n->var != NULL ? n->var->site : NULL);
+}
+
 static void
 walk (TdHoldings *h, const TdVar *v, TdHold hold)
 {
@@ -292,6 +310,8 @@ walk (TdHoldings *h, const TdVar *v, TdHold hold)
       for (int i = 0; i < op->n_out; i++)
         if (op->out[i] != NULL)
           saved (h, &key, v->name, op->out[i]);
+      if (TD_UNLIKELY (td__op_held != NULL) && (op->cls->flags & TD_OP_CAPTURES))
+        td__op_held (op, count_kept, &(Account){ h, &key, v->name });
     }
 }
 

@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "holdings.h"
+#include "compute/core/op-held.h"
 #include "host-memory.h"
 
 #include <stdlib.h>
@@ -217,6 +218,17 @@ count_node (TdObjects *o, TdNode *n, uint32_t mark)
     o->found[*slot - 1].n_told++;
 }
 
+static void
+count_kept (void *user, const TdNode *n, const TdBuffer *b)
+{
+  TdObjects *o = user;
+  const uint32_t *slot = slot_of (o, b);
+
+  (void)n;
+  if (*slot != 0)
+    o->found[*slot - 1].n_told++;
+}
+
 /* --------------------------------------------------------------------------- handles */
 
 static bool
@@ -270,6 +282,21 @@ follow_handle (TdObjects *o, const TdHoldings *h, uint32_t i, const TdVar *v)
     refer (o, i, find_handle (o, h, v->grad));
 }
 
+typedef struct
+{
+  TdObjects *o;
+  const TdHoldings *h;
+  uint32_t i;
+} Followed;
+
+static void
+refer_kept (void *user, const TdNode *n, const TdBuffer *b)
+{
+  const Followed *f = user;
+
+  refer_array (f->o, f->h, f->i, n, b, NULL);
+}
+
 static void
 follow_op (TdObjects *o, const TdHoldings *h, uint32_t i, const TdOp *op)
 {
@@ -281,6 +308,8 @@ follow_op (TdObjects *o, const TdHoldings *h, uint32_t i, const TdOp *op)
   for (int k = 0; k < op->n_out; k++)
     if (td__bit (op->retained_out, k) && op->out[k] != NULL)
       refer_array (o, h, i, op->out[k], op->out[k]->retained, NULL);
+  if (td__op_held != NULL && (op->cls->flags & TD_OP_CAPTURES))
+    td__op_held (op, refer_kept, &(Followed){ o, h, i });
 }
 
 static void
@@ -321,6 +350,8 @@ find_elsewhere (TdObjects *o)
           count_node (o, op->in[k], mark);
         for (int k = 0; k < op->n_out; k++)
           count_node (o, op->out[k], mark);
+        if (td__op_held != NULL && (op->cls->flags & TD_OP_CAPTURES))
+          td__op_held (op, count_kept, o);
       }
   for (uint32_t i = 0; i < o->n && !o->cut; i++)
     if (o->found[i].o.kind == TD_TAPE_OBJECT_ARRAY

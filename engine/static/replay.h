@@ -39,6 +39,10 @@ TdStatus td__replay_one (TdReplay *p, TdReady *r);
 /** Run a group.  Its gradients for outside have been allocated. */
 TdStatus td__replay_group (const TdReplay *p, const TdReady *r);
 
+/* keeps.c */
+/** From now on whoever asks what keeps memory is told of the calls in the graph. */
+void td__replay_tells_what_it_keeps (void);
+
 /* unwritten.c */
 /** Nothing that the code's own graph would have kept has been written since the call. */
 bool td__replay_is_unwritten (const TdInstance *i);

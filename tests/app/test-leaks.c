@@ -66,9 +66,9 @@ leaks (const char *way, bool json)
  * backward of the squares needs: 8 numbers, and x of the last layer: 8 * 64.  Looks are further
  * apart the more there is to look at, so the last one may be some iterations old. */
 static void
-leaks__names_the_handle_that_keeps_every_graph (void **state)
+assert_total_is_found (const char *way)
 {
-  TdTestChild child = leaks ("total", true);
+  TdTestChild child = leaks (way, true);
   char site[64];
 
   assert_child_status (child, 1);
@@ -78,6 +78,26 @@ leaks__names_the_handle_that_keeps_every_graph (void **state)
   assert_true (number_after (child.out, "\"bytes_per_iteration\":") >= 4 * (8 + 8 * 64));
   assert_true (number_after (child.out, "\"retained_bytes\":") >= 30 * 4 * (8 + 8 * 64));
   assert_true (number_after (child.out, "\"iterations\":") >= 30);
+  td_test_child_clear (&child);
+}
+
+static void
+leaks__names_the_handle_that_keeps_every_graph (void **state)
+{
+  assert_total_is_found ("total");
+}
+
+/* What the calls of static functions keep is in no node of the graph: "nothing grows" was said.
+ */
+static void
+leaks__names_the_handle_that_keeps_every_call_of_a_static_function (void **state)
+{
+  TdTestChild child;
+
+  assert_total_is_found ("static-total");
+  child = leaks ("static-little", false);
+  assert_child_status (child, 0);
+  assert_contains (child.out, "nothing grows");
   td_test_child_clear (&child);
 }
 
@@ -506,6 +526,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (leaks__names_the_handle_that_keeps_every_graph),
+    td_test (leaks__names_the_handle_that_keeps_every_call_of_a_static_function),
     td_test (leaks__says_what_to_do_about_losses_in_a_list),
     td_test (leaks__counts_outputs_that_have_no_graph),
     td_test (leaks__names_the_link_whose_state_is_never_cut_off),

@@ -1,4 +1,5 @@
-/* A program that keeps too much, in one of the ways that programs do: its argument.
+/* A program that keeps too much, in one of the ways that programs do: its argument.  Behind
+ * "static-" its links are static functions.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
@@ -218,10 +219,16 @@ main (int argc, char **argv)
   TdLink *cell = td_lstm_new (net, "cell", WIDTH, WIDTH);
   TdLink *last = td_linear_new (net, "last", WIDTH, 1);
   TdOpt *opt = td_sgd_new (net, .lr = 1e-4);
+  const char *name = argc > 1 ? argv[1] : ways[0].name;
   int way = 0, n = argc > 2 ? atoi (argv[2]) : N;
 
-  while (argc > 1 && way < (int)(sizeof ways / sizeof *ways) - 1
-         && strcmp (ways[way].name, argv[1]) != 0)
+  if (strncmp (name, "static-", strlen ("static-")) == 0)
+    {
+      name += strlen ("static-");
+      td_link_set_static (first);
+      td_link_set_static (last);
+    }
+  while (way < (int)(sizeof ways / sizeof *ways) - 1 && strcmp (ways[way].name, name) != 0)
     way++;
   TD_ITERATIONS (i, n)
     {

@@ -2,6 +2,9 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "core.h"
+#include "op-held.h"
+
+TdOpHeld *td__op_held;
 
 static const char *const holders[TD_HOLD_N] = {
   [TD_HOLD_SCOPE] = "scope",         [TD_HOLD_USER] = "td_retain",
