@@ -80,10 +80,7 @@ record_program (void)
   g_autofree char *file
       = g_strdup_printf ("looks-%s-%d.tdtape", arguments[0], in_contrast () ? 1 : 0);
   g_autofree char *folder = g_strdup (td_test_build ("tests/ui/pictures"));
-  const gboolean is_script
-      = g_str_has_prefix (arguments[0], "torch-"); /* has a limit of its own */
-  const char *options[]
-      = { "--level", "values", is_script ? NULL : "--values-budget", "16M", NULL };
+  static const char *const options[] = { "--level", "values", "--values-budget", "16M", NULL };
 
   g_mkdir_with_parents (folder, 0755);
   tape = g_build_filename (folder, file, NULL);
