@@ -27,9 +27,20 @@ SAMPLE = '''
   gtk_accessible_update_property (view, GTK_ACCESSIBLE_PROPERTY_LABEL, "Outline of the graph", -1);
   add_factf (self, "Time", "%.3f ms", ms);
   add_factf (self, _ ("Time"), "not timed at all by %s", device); g_strdup ("Nothing to compare"); g_strdup ("td-dense");
+#define STEPPING "Stepping"
+#define ROWS { "Up Down", "To the row above" }, \\
+    { "Return", N_ ("Open it") }
+#define CACHE_FILE "list.txt"
+static const char *const step_keys[] = { "Title", "Text" };
+static const Key keys[] = {
+  { "win.step-over", "Step over layer", STEPPING, "<Control>F7 KP_Add", "n" },
+  { "win.fit", N_ ("Fit the graph"), "Left Right", make ("A call"), .page = "td-page" }, { "open", "_Open…" },
+};
+  class->name = "curves"; class->title = "Curves";
 '''
 MISSED = ['"None at all"', '"Debug"', '"One line, (and "\n                             "another)"', '"Saved %s"', '"Outline of the graph"',
-          '"not timed at all by %s"', '"Nothing to compare"']
+          '"not timed at all by %s"', '"Nothing to compare"', '"Stepping"', '"To the row above"', '"Step over layer"', '"_Open…"',
+          '"Curves"']
 
 
 def says(element):

@@ -361,20 +361,21 @@ td_application_class_init (TdApplicationClass *klass)
 static void
 td_application_init (TdApplication *self)
 {
-  static const GOptionEntry options[] = {
-    { .long_name = "attach",
-      .arg = G_OPTION_ARG_STRING,
-      .description = "Control the running program behind SOCKET",
-      .arg_description = "SOCKET" },
-    { .long_name = "run",
-      .arg = G_OPTION_ARG_NONE,
-      .description = "Run a model; what follows it are its arguments" },
-    { .long_name = "version", .arg = G_OPTION_ARG_NONE, .description = "Print the version" },
-    { .long_name = G_OPTION_REMAINING,
-      .arg = G_OPTION_ARG_FILENAME_ARRAY,
-      .arg_description = "[FILE…]" },
-    { 0 }
-  };
+  static const GOptionEntry options[]
+      = { { .long_name = "attach",
+            .arg = G_OPTION_ARG_STRING,
+            .description = N_ ("Control the running program behind SOCKET"),
+            .arg_description = "SOCKET" },
+          { .long_name = "run",
+            .arg = G_OPTION_ARG_NONE,
+            .description = N_ ("Run a model; what follows it are its arguments") },
+          { .long_name = "version",
+            .arg = G_OPTION_ARG_NONE,
+            .description = N_ ("Print the version") },
+          { .long_name = G_OPTION_REMAINING,
+            .arg = G_OPTION_ARG_FILENAME_ARRAY,
+            .arg_description = "[FILE…]" },
+          { 0 } };
   g_application_add_main_option_entries (G_APPLICATION (self), options);
 }
 

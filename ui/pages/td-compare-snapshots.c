@@ -113,14 +113,14 @@ typedef struct
 } Column;
 
 static const Column columns[] = {
-  { "New", dup_new, TRUE, FALSE },
-  { "Bytes", dup_new_bytes, TRUE, FALSE },
-  { "Gone", dup_gone, TRUE, FALSE },
-  { "Bytes", dup_gone_bytes, TRUE, FALSE },
-  { "Change", dup_change, TRUE, FALSE },
-  { "Device", dup_device, FALSE, FALSE },
-  { "Allocated at", dup_place, FALSE, TRUE },
-  { "Through", dup_apart, FALSE, TRUE },
+  { N_ ("New"), dup_new, TRUE, FALSE },
+  { N_ ("Bytes"), dup_new_bytes, TRUE, FALSE },
+  { N_ ("Gone"), dup_gone, TRUE, FALSE },
+  { N_ ("Bytes"), dup_gone_bytes, TRUE, FALSE },
+  { N_ ("Change"), dup_change, TRUE, FALSE },
+  { N_ ("Device"), dup_device, FALSE, FALSE },
+  { N_ ("Allocated at"), dup_place, FALSE, TRUE },
+  { N_ ("Through"), dup_apart, FALSE, TRUE },
 };
 
 static void
@@ -346,7 +346,7 @@ td_compare_snapshots_init (TdCompareSnapshots *self)
   gtk_widget_set_name (GTK_WIDGET (self->table), "compare-snapshots");
   gtk_widget_add_css_class (GTK_WIDGET (self->table), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
-    td_index_table_add (self->table, columns[i].title, columns[i].expand, &columns[i],
+    td_index_table_add (self->table, _ (columns[i].title), columns[i].expand, &columns[i],
                         G_CALLBACK (setup_cell), G_CALLBACK (bind_cell), NULL, self);
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), GTK_WIDGET (self->table));
   gtk_widget_set_hexpand (scroller, TRUE);

@@ -1,6 +1,8 @@
 /* One picture; the curves are the session's. SPDX-License-Identifier: MIT */
 #include "pages/td-curves-page.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "schedule/td-curve.h"
 
 struct _TdCurvesPage
@@ -17,7 +19,7 @@ make_curves (TdPage *page, const TdPanelView *view)
 }
 
 static const TdPicture pictures[]
-    = { { "curves", "Curves", "Reported values over the iterations", make_curves,
+    = { { "curves", N_ ("Curves"), N_ ("Reported values over the iterations"), make_curves,
           .spans = TRUE } };
 
 static void
@@ -25,7 +27,7 @@ td_curves_page_class_init (TdCurvesPageClass *klass)
 {
   TdPageClass *class = TD_PAGE_CLASS (klass);
   class->name = "curves";
-  class->title = "Curves";
+  class->title = N_ ("Curves");
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
 }

@@ -36,22 +36,23 @@ G_DEFINE_FINAL_TYPE (TdDeck, td_deck, GTK_TYPE_WIDGET)
 static const struct
 {
   const char *title, *back, *forward, *words;
-} units[] = { { "Op", "win.reverse-step-op", "win.step-op", "operation" },
-              { "Layer", "win.reverse-step-over", "win.step-over", "layer" },
-              { "Out", "win.reverse-step-out", "win.step-out", "rest of the layer" },
-              { "Iteration", "win.previous-iteration", "win.next-iteration", "iteration" } };
+} units[]
+    = { { N_ ("Op"), "win.reverse-step-op", "win.step-op", "operation" },
+        { N_ ("Layer"), "win.reverse-step-over", "win.step-over", "layer" },
+        { N_ ("Out"), "win.reverse-step-out", "win.step-out", N_ ("rest of the layer") },
+        { N_ ("Iteration"), "win.previous-iteration", "win.next-iteration", "iteration" } };
 
 static void
 choose_unit (GtkButton *button, TdDeck *self)
 {
   guint i = GPOINTER_TO_UINT (g_object_get_data (G_OBJECT (button), "unit"));
-  g_autofree char *back = g_strdup_printf (_ ("Step one %s back"), units[i].words);
-  g_autofree char *forward = g_strdup_printf (_ ("Step one %s"), units[i].words);
+  g_autofree char *back = g_strdup_printf (_ ("Step one %s back"), _ (units[i].words));
+  g_autofree char *forward = g_strdup_printf (_ ("Step one %s"), _ (units[i].words));
   gtk_actionable_set_action_name (GTK_ACTIONABLE (self->step_back), units[i].back);
   gtk_actionable_set_action_name (GTK_ACTIONABLE (self->step), units[i].forward);
   td_keys_set_words (self->step_back, units[i].back, back);
   td_keys_set_words (self->step, units[i].forward, forward);
-  gtk_label_set_text (self->unit_label, units[i].title);
+  gtk_label_set_text (self->unit_label, _ (units[i].title));
   gtk_menu_button_popdown (GTK_MENU_BUTTON (self->unit));
 }
 
@@ -60,7 +61,7 @@ add_units (TdDeck *self)
 {
   for (guint i = 0; i < G_N_ELEMENTS (units); i++)
     {
-      GtkWidget *button = gtk_button_new_with_label (units[i].title);
+      GtkWidget *button = gtk_button_new_with_label (_ (units[i].title));
       gtk_widget_add_css_class (button, "flat");
       g_object_set_data (G_OBJECT (button), "unit", GUINT_TO_POINTER (i));
       g_signal_connect (button, "clicked", G_CALLBACK (choose_unit), self);

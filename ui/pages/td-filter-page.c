@@ -83,9 +83,9 @@ dup_bytes (TdIteration *iteration, guint event)
 }
 
 static const Column columns[] = {
-  { "Event", dup_event, TRUE, FALSE }, { "Operation", dup_op, FALSE, TRUE },
-  { "Layer", dup_link, FALSE, TRUE },  { "Where", dup_site, FALSE, FALSE },
-  { "Time", dup_time, TRUE, FALSE },   { "Output", dup_bytes, TRUE, FALSE },
+  { N_ ("Event"), dup_event, TRUE, FALSE }, { N_ ("Operation"), dup_op, FALSE, TRUE },
+  { N_ ("Layer"), dup_link, FALSE, TRUE },  { N_ ("Where"), dup_site, FALSE, FALSE },
+  { N_ ("Time"), dup_time, TRUE, FALSE },   { N_ ("Output"), dup_bytes, TRUE, FALSE },
 };
 
 static void
@@ -279,7 +279,7 @@ new_table (TdFilterPage *self)
   self->view = td_index_table_new (self->selection, _ ("Operations that match"));
   g_signal_connect (self->view, "activate", G_CALLBACK (row_activated), self);
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
-    td_index_table_add (self->view, columns[i].title, columns[i].expand, &columns[i],
+    td_index_table_add (self->view, _ (columns[i].title), columns[i].expand, &columns[i],
                         G_CALLBACK (setup_cell), G_CALLBACK (bind_cell),
                         G_CALLBACK (unbind_cell), self);
   GtkWidget *scroller = gtk_scrolled_window_new ();

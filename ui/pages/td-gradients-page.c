@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-gradients-page.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "gradient/td-gradient-ridge.h"
 #include "gradient/td-gradient-rules.h"
 #include "settings/td-settings.h"
@@ -136,14 +138,15 @@ key_of_cell (TdPage *page, const TdSceneHit *hit)
 }
 
 static const TdPicture pictures[] = {
-  { "heatmap", "Heatmap", "Gradient norms of parameters by iteration", make_heatmap,
+  { "heatmap", N_ ("Heatmap"), N_ ("Gradient norms of parameters by iteration"), make_heatmap,
     press_heatmap },
-  { "newest", "Newest", "Gradient norms of the newest iterations up to the playhead",
+  { "newest", N_ ("Newest"), N_ ("Gradient norms of the newest iterations up to the playhead"),
     make_newest, press_heatmap },
-  { "findings", "Findings", "Parameters that do not learn, by the rules", make_findings },
-  { "ridge", "Ridge", "How the selected parameter and its gradient are spread, by iteration",
-    make_ridge },
-  { "missing", "Missing", "Parameters without a gradient", make_missing },
+  { "findings", N_ ("Findings"), N_ ("Parameters that do not learn, by the rules"),
+    make_findings },
+  { "ridge", N_ ("Ridge"),
+    N_ ("How the selected parameter and its gradient are spread, by iteration"), make_ridge },
+  { "missing", N_ ("Missing"), N_ ("Parameters without a gradient"), make_missing },
 };
 
 static void
@@ -159,7 +162,7 @@ td_gradients_page_class_init (TdGradientsPageClass *klass)
 {
   TdPageClass *class = TD_PAGE_CLASS (klass);
   class->name = "gradients";
-  class->title = "Gradients";
+  class->title = N_ ("Gradients");
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_session = forget_session;

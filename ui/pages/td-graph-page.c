@@ -186,24 +186,25 @@ td_graph_page_set_orientation (TdGraphPage *self, TdOrientation orientation)
       orientation == TD_ORIENTATION_TB ? self->top_bottom : self->left_right, TRUE);
 }
 
-static const char *const heat_titles[TD_N_HEATS] = { "Off", "Bytes", "Time", "Norm" };
+static const char *const heat_titles[TD_N_HEATS]
+    = { N_ ("Off"), N_ ("Bytes"), N_ ("Time"), N_ ("Norm") };
 
 static void
 choose_heat (GtkButton *button, TdGraphPage *self)
 {
   int heat = GPOINTER_TO_INT (g_object_get_data (G_OBJECT (button), "heat"));
   td_graph_view_set_heat (self->view, heat);
-  gtk_label_set_text (self->heat_label, heat_titles[heat]);
+  gtk_label_set_text (self->heat_label, _ (heat_titles[heat]));
   gtk_menu_button_popdown (self->heat_button);
 }
 
 static void
 add_heats (TdGraphPage *self)
 {
-  gtk_label_set_text (self->heat_label, heat_titles[TD_HEAT_OFF]);
+  gtk_label_set_text (self->heat_label, _ (heat_titles[TD_HEAT_OFF]));
   for (int i = 0; i < TD_N_HEATS; i++)
     {
-      GtkWidget *button = gtk_button_new_with_label (heat_titles[i]);
+      GtkWidget *button = gtk_button_new_with_label (_ (heat_titles[i]));
       gtk_widget_add_css_class (button, "flat");
       g_object_set_data (G_OBJECT (button), "heat", GINT_TO_POINTER (i));
       g_signal_connect (button, "clicked", G_CALLBACK (choose_heat), self);

@@ -24,7 +24,8 @@ struct TdFacts
 static const struct
 {
   const char *name, *title;
-} pages[TD_N_FACT_PAGES] = { { "op", "Op" }, { "life", "Life" }, { "links", "Links" } };
+} pages[TD_N_FACT_PAGES]
+    = { { "op", N_ ("Op") }, { "life", N_ ("Life") }, { "links", N_ ("Links") } };
 
 static const char *const phase_names[] = { "forward", "backward", "accumulation", "update" };
 
@@ -37,7 +38,7 @@ td_facts_get_name (TdFactsPage page)
 const char *
 td_facts_get_title (TdFactsPage page)
 {
-  return pages[page].title;
+  return _ (pages[page].title);
 }
 
 GtkWidget *

@@ -397,17 +397,18 @@ new_buttons (void)
   static const struct
   {
     const char *label, *action, *tip;
-  } buttons[] = { { "Where From?", "win.where-from", "Go to what wrote its inputs" },
-                  { "Where Used?", "win.where-used", "Go to what reads it" },
-                  { "Twin", "win.twin", "Between forward and backward" },
-                  { "Break Here", "win.toggle-breakpoint", "Stop the program at it" } };
+  } buttons[]
+      = { { N_ ("Where From?"), "win.where-from", N_ ("Go to what wrote its inputs") },
+          { N_ ("Where Used?"), "win.where-used", N_ ("Go to what reads it") },
+          { N_ ("Twin"), "win.twin", N_ ("Between forward and backward") },
+          { N_ ("Break Here"), "win.toggle-breakpoint", N_ ("Stop the program at it") } };
   GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
   for (guint i = 0; i < G_N_ELEMENTS (buttons); i++)
     {
-      GtkWidget *button = gtk_button_new_with_label (buttons[i].label);
+      GtkWidget *button = gtk_button_new_with_label (_ (buttons[i].label));
       gtk_widget_add_css_class (button, "td-small");
       gtk_actionable_set_action_name (GTK_ACTIONABLE (button), buttons[i].action);
-      gtk_widget_set_tooltip_text (button, buttons[i].tip);
+      gtk_widget_set_tooltip_text (button, _ (buttons[i].tip));
       gtk_box_append (GTK_BOX (row), button);
     }
   return row;

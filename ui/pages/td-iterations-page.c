@@ -86,16 +86,16 @@ dup_chips (TdIterationsPage *self, guint index)
     const char *words;
   } chips[] = { { TD_TAPE_ITERATION_ERROR, "✕ error" },
                 { TD_TAPE_ITERATION_NAN, "✕ NaN" },
-                { TD_TAPE_ITERATION_INF, "▲ Inf" },
+                { TD_TAPE_ITERATION_INF, N_ ("▲ Inf") },
                 { TD_TAPE_ITERATION_GRAPH_CHANGED, NULL },
-                { TD_TAPE_ITERATION_NOT_STORED, "summary only" },
-                { TD_TAPE_ITERATION_PARTIAL, "cut off" } };
+                { TD_TAPE_ITERATION_NOT_STORED, N_ ("summary only") },
+                { TD_TAPE_ITERATION_PARTIAL, N_ ("cut off") } };
   const TdTapeSummary *summary = summary_of (self, index);
   GString *text = g_string_new (NULL);
   for (guint i = 0; summary && i < G_N_ELEMENTS (chips); i++)
     if (summary->flags & chips[i].flag)
       g_string_append_printf (text, "%s%s", text->len ? "  " : "",
-                              chips[i].words ? chips[i].words : graph_chip (self, summary));
+                              chips[i].words ? _ (chips[i].words) : graph_chip (self, summary));
   return g_string_free (text, FALSE);
 }
 
@@ -107,9 +107,9 @@ typedef struct
 } Column;
 
 static const Column columns[] = {
-  { "It.", dup_number, TRUE, FALSE },
-  { "Findings", dup_chips, FALSE, TRUE },
-  { "Peak", dup_peak, TRUE, FALSE },
+  { N_ ("It."), dup_number, TRUE, FALSE },
+  { N_ ("Findings"), dup_chips, FALSE, TRUE },
+  { N_ ("Peak"), dup_peak, TRUE, FALSE },
   { "ms", dup_time, TRUE, FALSE },
 };
 
@@ -284,7 +284,7 @@ td_iterations_page_init (TdIterationsPage *self)
       = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
   self->view = td_index_table_new (self->selection, _ ("Iterations of the recording"));
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
-    td_index_table_add (self->view, columns[i].title, columns[i].expand, &columns[i],
+    td_index_table_add (self->view, _ (columns[i].title), columns[i].expand, &columns[i],
                         G_CALLBACK (setup_cell), G_CALLBACK (bind_cell), NULL, self);
   self->scroller = gtk_scrolled_window_new ();
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->scroller), GTK_WIDGET (self->view));

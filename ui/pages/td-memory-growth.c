@@ -312,9 +312,9 @@ move_row (TdPage *page, const char *name, int delta, GtkWidget *view)
 }
 
 static const TdPicture pictures[] = {
-  { "growth", "Growth", "What grows over the iterations", make_growth, press_row, move_row,
-    .named = TRUE },
-  { "holders", "Holders", "Who keeps what is there after the iteration", make_holders,
+  { "growth", N_ ("Growth"), N_ ("What grows over the iterations"), make_growth, press_row,
+    move_row, .named = TRUE },
+  { "holders", N_ ("Holders"), N_ ("Who keeps what is there after the iteration"), make_holders,
     press_row, move_row, .named = TRUE },
 };
 
@@ -357,16 +357,16 @@ add_buttons (GtkWidget *box, Bar *bar)
   {
     const char *label, *tip;
     GCallback clicked;
-  } buttons[]
-      = { { "Show Source", "Go to the line that took hold", G_CALLBACK (source_clicked) },
-          { "Show in Graph", "Go to the operation that made it (Return)",
-            G_CALLBACK (graph_clicked) } };
+  } buttons[] = { { N_ ("Show Source"), N_ ("Go to the line that took hold"),
+                    G_CALLBACK (source_clicked) },
+                  { N_ ("Show in Graph"), N_ ("Go to the operation that made it (Return)"),
+                    G_CALLBACK (graph_clicked) } };
   for (guint i = 0; i < G_N_ELEMENTS (buttons); i++)
     {
-      GtkWidget *button = gtk_button_new_with_label (buttons[i].label);
+      GtkWidget *button = gtk_button_new_with_label (_ (buttons[i].label));
       gtk_widget_add_css_class (button, "td-small");
       gtk_widget_set_valign (button, GTK_ALIGN_CENTER);
-      gtk_widget_set_tooltip_text (button, buttons[i].tip);
+      gtk_widget_set_tooltip_text (button, _ (buttons[i].tip));
       g_signal_connect (button, "clicked", buttons[i].clicked, bar);
       gtk_box_append (GTK_BOX (box), button);
     }
@@ -491,7 +491,7 @@ td_memory_growth_class_init (TdMemoryGrowthClass *klass)
   TdPageClass *class = TD_PAGE_CLASS (klass);
   G_OBJECT_CLASS (klass)->finalize = td_memory_growth_finalize;
   class->name = "growth";
-  class->title = "Growth";
+  class->title = N_ ("Growth");
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_session = forget_session;

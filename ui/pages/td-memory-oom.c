@@ -3,6 +3,8 @@
  * arrays, a second one or Return shows it in the graph. SPDX-License-Identifier: MIT */
 #include "pages/td-memory-oom.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "memory/td-oom.h"
 
 #define LEFT_CHARS 52 /* that its lines are broken at, or they would take all the room */
@@ -160,8 +162,8 @@ move_row (TdPage *page, const char *name, int delta, GtkWidget *view)
 }
 
 static const TdPicture pictures[]
-    = { { "oom", "Out of Memory", "Who held what when memory ran out", make_table, press_row,
-          move_row, .named = TRUE } };
+    = { { "oom", N_ ("Out of Memory"), N_ ("Who held what when memory ran out"), make_table,
+          press_row, move_row, .named = TRUE } };
 
 /* ---- what the card says ---- */
 
@@ -376,7 +378,7 @@ td_memory_oom_class_init (TdMemoryOomClass *klass)
   TdPageClass *class = TD_PAGE_CLASS (klass);
   G_OBJECT_CLASS (klass)->finalize = td_memory_oom_finalize;
   class->name = "oom";
-  class->title = "Out of Memory";
+  class->title = N_ ("Out of Memory");
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_session = forget_session;

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-memory-page.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "memory/td-memory.h"
 #include "pages/td-memory-growth.h"
 #include "pages/td-memory-oom.h"
@@ -192,11 +194,11 @@ make_blocks (TdPage *page, const TdPanelView *view)
 }
 
 static const TdPicture pictures[] = {
-  { "events", "Events", "Memory by category over the events", make_events,
+  { "events", N_ ("Events"), N_ ("Memory by category over the events"), make_events,
     .axis = TD_AXIS_EVENTS },
-  { "iterations", "Iterations", "Memory by category over the iterations", make_iterations,
-    .spans = TRUE },
-  { "blocks", "Blocks", "Blocks of memory alive at the playhead", make_blocks },
+  { "iterations", N_ ("Iterations"), N_ ("Memory by category over the iterations"),
+    make_iterations, .spans = TRUE },
+  { "blocks", N_ ("Blocks"), N_ ("Blocks of memory alive at the playhead"), make_blocks },
 };
 
 /* ---- the perspective ---- */
@@ -288,7 +290,7 @@ td_memory_page_class_init (TdMemoryPageClass *klass)
   TdPageClass *class = TD_PAGE_CLASS (klass);
   G_OBJECT_CLASS (klass)->finalize = td_memory_page_finalize;
   class->name = "memory";
-  class->title = "Memory";
+  class->title = N_ ("Memory");
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_moment = forget_moment;

@@ -108,9 +108,11 @@ typedef struct
 } Column;
 
 static const Column columns[] = {
-  { "Bytes", dup_bytes, TRUE, FALSE },       { "Allocated at", dup_place, FALSE, TRUE },
-  { "Event", dup_event, TRUE, FALSE },       { "Device", dup_device, FALSE, FALSE },
-  { "Metadata", dup_metadata, FALSE, TRUE },
+  { N_ ("Bytes"), dup_bytes, TRUE, FALSE },
+  { N_ ("Allocated at"), dup_place, FALSE, TRUE },
+  { N_ ("Event"), dup_event, TRUE, FALSE },
+  { N_ ("Device"), dup_device, FALSE, FALSE },
+  { N_ ("Metadata"), dup_metadata, FALSE, TRUE },
 };
 
 static void
@@ -381,7 +383,7 @@ td_memory_stacks_build (TdMemoryStacks *self, GtkBuilder *builder)
   gtk_widget_set_name (GTK_WIDGET (self->table), "stacks-table");
   gtk_widget_add_css_class (GTK_WIDGET (self->table), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
-    td_index_table_add (self->table, columns[i].title, columns[i].expand, &columns[i],
+    td_index_table_add (self->table, _ (columns[i].title), columns[i].expand, &columns[i],
                         G_CALLBACK (setup_cell), G_CALLBACK (bind_cell),
                         G_CALLBACK (unbind_cell), self);
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), GTK_WIDGET (self->table));
@@ -419,7 +421,7 @@ td_memory_stacks_class_init (TdMemoryStacksClass *klass)
   TdPageClass *class = TD_PAGE_CLASS (klass);
   G_OBJECT_CLASS (klass)->finalize = td_memory_stacks_finalize;
   class->name = "stacks";
-  class->title = "Stacks";
+  class->title = N_ ("Stacks");
   class->forget_moment = forget_moment;
   class->moment_shown = moment_shown;
   class->selection_changed = selection_changed;

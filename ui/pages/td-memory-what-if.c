@@ -61,8 +61,8 @@ make_picture (TdPage *page, const TdPanelView *view)
 }
 
 static const TdPicture pictures[] = {
-  { "what-if", "What If", "Memory if layers were computed again in backward", make_picture,
-    .axis = TD_AXIS_EVENTS, .named = TRUE },
+  { "what-if", N_ ("What If"), N_ ("Memory if layers were computed again in backward"),
+    make_picture, .axis = TD_AXIS_EVENTS, .named = TRUE },
 };
 
 /* ---- the head ---- */
@@ -157,7 +157,7 @@ td_memory_what_if_class_init (TdMemoryWhatIfClass *klass)
   TdPageClass *class = TD_PAGE_CLASS (klass);
   G_OBJECT_CLASS (klass)->finalize = td_memory_what_if_finalize;
   class->name = "what-if";
-  class->title = "What If";
+  class->title = N_ ("What If");
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_session = forget_session;

@@ -44,8 +44,8 @@ typedef struct
 } Column;
 
 static const Column columns[] = {
-  { "Layer or operation", td_outline_row_dup_name, TRUE, FALSE },
-  { "Saved", td_outline_row_dup_bytes, FALSE, TRUE },
+  { N_ ("Layer or operation"), td_outline_row_dup_name, TRUE, FALSE },
+  { N_ ("Saved"), td_outline_row_dup_bytes, FALSE, TRUE },
   { "ms", td_outline_row_dup_time, FALSE, TRUE },
 };
 
@@ -86,11 +86,12 @@ typedef struct
   const char *icon, *style, *words;
 } Glyph;
 
-static const Glyph glyph_playhead = { "pan-down-symbolic", "accent", "looked at now" };
-static const Glyph glyph_head = { "media-record-symbolic", "error", "the program is here" };
+static const Glyph glyph_playhead = { "pan-down-symbolic", "accent", N_ ("looked at now") };
+static const Glyph glyph_head
+    = { "media-record-symbolic", "error", N_ ("the program is here") };
 static const Glyph glyph_anomaly
-    = { "dialog-warning-symbolic", "error", "not finite or failed" };
-static const Glyph glyph_run = { "object-select-symbolic", "dim-label", "has run" };
+    = { "dialog-warning-symbolic", "error", N_ ("not finite or failed") };
+static const Glyph glyph_run = { "object-select-symbolic", "dim-label", N_ ("has run") };
 
 static const Glyph *
 choose_glyph (TdOutlinePage *self, TdOutlineRow *row)
@@ -184,7 +185,7 @@ query_tip (GtkWidget *cell, int x, int y, gboolean keyboard, GtkTooltip *tooltip
 {
   const Glyph *glyph = g_object_get_data (G_OBJECT (item), "glyph");
   GtkLabel *label = g_object_get_data (G_OBJECT (item), "label");
-  const char *text = label ? gtk_label_get_text (label) : glyph ? glyph->words : "";
+  const char *text = label ? gtk_label_get_text (label) : glyph ? _ (glyph->words) : "";
   gtk_tooltip_set_text (tooltip, text);
   return *text != '\0';
 }
@@ -234,7 +235,7 @@ append_column (TdOutlinePage *self, const Column *column)
   g_signal_connect (factory, "bind", G_CALLBACK (bind_cell), self);
   g_signal_connect (factory, "unbind", G_CALLBACK (unbind_cell), self);
   GtkColumnViewColumn *view_column
-      = gtk_column_view_column_new (column ? column->title : "", factory);
+      = gtk_column_view_column_new (column ? _ (column->title) : "", factory);
   gtk_column_view_column_set_expand (view_column, column && column->tree);
   gtk_column_view_append_column (self->view, view_column);
   g_object_unref (view_column);

@@ -2,6 +2,7 @@
  * signals. SPDX-License-Identifier: MIT */
 #include "pages/td-page.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "widgets/td-panel-view.h"
@@ -59,7 +60,7 @@ td_page_get_name (TdPage *self)
 const char *
 td_page_get_title (TdPage *self)
 {
-  return TD_PAGE_GET_CLASS (self)->title;
+  return _ (TD_PAGE_GET_CLASS (self)->title);
 }
 
 void
@@ -285,7 +286,7 @@ new_view (TdPage *self, const TdPicture *picture)
   PictureData *data = g_new (PictureData, 1);
   GPtrArray *views = get (self)->views;
   *data = (PictureData){ self, picture };
-  GtkWidget *view = td_scene_view_new (picture->label, make_picture, data);
+  GtkWidget *view = td_scene_view_new (_ (picture->label), make_picture, data);
   g_object_set_data_full (G_OBJECT (view), "picture", data, g_free);
   g_signal_connect (view, "pressed", G_CALLBACK (pressed), data);
   g_signal_connect (view, "dragged", G_CALLBACK (dragged), data);
@@ -324,7 +325,7 @@ td_page_new_panel (TdPage *self, GtkWidget **controls)
       const TdPicture *picture = &class->pictures[i];
       GtkWidget *view = new_view (self, picture);
       GtkWidget *child = class->wrap ? class->wrap (self, picture->name, view) : view;
-      gtk_stack_add_titled (GTK_STACK (stack), child, picture->name, picture->title);
+      gtk_stack_add_titled (GTK_STACK (stack), child, picture->name, _ (picture->title));
     }
   gtk_widget_set_name (stack, class->name);
   g_set_weak_pointer (&get (self)->stack, stack);

@@ -342,13 +342,13 @@ press_nothing (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidget 
 
 // clang-format off
 static const TdPicture pictures[N_PICTURES] = {
-  [PICTURE_FINDINGS] = { "findings", "Findings", "Where the ranks part", make_findings, press_finding,
+  [PICTURE_FINDINGS] = { "findings", N_ ("Findings"), N_ ("Where the ranks part"), make_findings, press_finding,
     .axis = TD_AXIS_TIME, .still = TRUE },
-  [PICTURE_LANES] = { "lanes", "Lanes", "What each rank computed and waited", make_lanes, press_nothing,
+  [PICTURE_LANES] = { "lanes", N_ ("Lanes"), N_ ("What each rank computed and waited"), make_lanes, press_nothing,
     .axis = TD_AXIS_TIME, .still = TRUE },
-  [PICTURE_LADDER] = { "ladder", "Ladder", "Calls that ranks make together", make_ladder, press_nothing,
+  [PICTURE_LADDER] = { "ladder", N_ ("Ladder"), N_ ("Calls that ranks make together"), make_ladder, press_nothing,
     .axis = TD_AXIS_TIME, .still = TRUE },
-  [PICTURE_MATRIX] = { "matrix", "Matrix", "Which arrays are equal on which ranks", make_matrix, press_nothing,
+  [PICTURE_MATRIX] = { "matrix", N_ ("Matrix"), N_ ("Which arrays are equal on which ranks"), make_matrix, press_nothing,
     .axis = TD_AXIS_TIME, .still = TRUE },
 };
 // clang-format on
@@ -382,7 +382,7 @@ td_ranks_page_class_init (TdRanksPageClass *klass)
   TdPageClass *class = TD_PAGE_CLASS (klass);
   G_OBJECT_CLASS (klass)->finalize = td_ranks_page_finalize;
   class->name = "ranks";
-  class->title = "Ranks";
+  class->title = N_ ("Ranks");
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_moment = forget_moment;

@@ -72,13 +72,13 @@ take_badge (Digest *d, TdTapeReader *reader, TdTapeSummaries summaries)
     guint32 flag;
     const char *words;
   } findings[] = { { TD_TAPE_ITERATION_NAN, "NaN" },
-                   { TD_TAPE_ITERATION_ERROR, "Error" },
-                   { TD_TAPE_ITERATION_INF, "Inf" } };
+                   { TD_TAPE_ITERATION_ERROR, N_ ("Error") },
+                   { TD_TAPE_ITERATION_INF, N_ ("Inf") } };
   const TdTapeEnd *end = td_tape_reader_end (reader);
   for (guint32 i = 0; i < summaries.n && !d->badge; i++)
     for (guint k = 0; k < G_N_ELEMENTS (findings) && !d->badge; k++)
       if (summaries.rows[i].flags & findings[k].flag)
-        d->badge = g_strdup_printf ("✕ %s at %" G_GUINT64_FORMAT, findings[k].words,
+        d->badge = g_strdup_printf ("✕ %s at %" G_GUINT64_FORMAT, _ (findings[k].words),
                                     summaries.rows[i].number);
   if (!d->badge && end && end->signal)
     d->badge = g_strdup_printf ("✕ Signal %d", end->signal);

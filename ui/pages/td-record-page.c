@@ -60,15 +60,15 @@ typedef struct
 } Choice;
 
 static const Choice levels[] = {
-  { "graph", "Graph", "Structure, memory, times and reports" },
-  { "stats", "Statistics", "Also moments, NaN and Inf of every tensor" },
-  { "values", "Values", "Also the tensors of the newest iterations" },
+  { "graph", N_ ("Graph"), N_ ("Structure, memory, times and reports") },
+  { "stats", N_ ("Statistics"), N_ ("Also moments, NaN and Inf of every tensor") },
+  { "values", N_ ("Values"), N_ ("Also the tensors of the newest iterations") },
 };
 
 static const Choice devices[] = {
-  { "cpu", "Processor", "Computes on this machine’s cores" },
-  { "cuda:0", "First GPU", "cuda:0, when a driver for it is there" },
-  { "null", "Null", "Shapes and memory only: nothing is computed" },
+  { "cpu", N_ ("Processor"), N_ ("Computes on this machine’s cores") },
+  { "cuda:0", N_ ("First GPU"), N_ ("cuda:0, when a driver for it is there") },
+  { "null", N_ ("Null"), N_ ("Shapes and memory only: nothing is computed") },
 };
 
 /* ---- what stands there ---- */
@@ -228,8 +228,8 @@ changed (TdRecordPage *self)
     return;
   const Choice *level = &levels[MIN (adw_combo_row_get_selected (self->level), 2)];
   const Choice *device = &devices[MIN (adw_combo_row_get_selected (self->device), 2)];
-  adw_action_row_set_subtitle (ADW_ACTION_ROW (self->level), level->text);
-  adw_action_row_set_subtitle (ADW_ACTION_ROW (self->device), device->text);
+  adw_action_row_set_subtitle (ADW_ACTION_ROW (self->level), _ (level->text));
+  adw_action_row_set_subtitle (ADW_ACTION_ROW (self->device), _ (device->text));
   show_error (self, "");
   show_command (self);
 }
@@ -317,7 +317,7 @@ set_choices (AdwComboRow *row, const Choice *choices, guint n)
 {
   g_autoptr (GtkStringList) list = gtk_string_list_new (NULL);
   for (guint i = 0; i < n; i++)
-    gtk_string_list_append (list, choices[i].title);
+    gtk_string_list_append (list, _ (choices[i].title));
   adw_combo_row_set_model (row, G_LIST_MODEL (list));
 }
 

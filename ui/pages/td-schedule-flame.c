@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-schedule-flame.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "settings/td-tip.h"
 
 /* ---- where it stands ---- */
@@ -175,10 +177,11 @@ static const struct
 {
   const char *label, *tip;
 } size_words[][TD_N_FLAME_SIZES] = {
-  { { "Time", "Boxes as wide as the time they took" },
-    { "Bytes", "Boxes as wide as the bytes they made" } },
-  { { "Bytes × Time", "Boxes as wide as what their blocks held, over the whole trace" },
-    { "Bytes", "Boxes as wide as their blocks at the peak" } },
+  { { N_ ("Time"), N_ ("Boxes as wide as the time they took") },
+    { N_ ("Bytes"), N_ ("Boxes as wide as the bytes they made") } },
+  { { N_ ("Bytes × Time"),
+      N_ ("Boxes as wide as what their blocks held, over the whole trace") },
+    { N_ ("Bytes"), N_ ("Boxes as wide as their blocks at the peak") } },
 };
 
 typedef struct
@@ -229,8 +232,8 @@ td__flame_bar_update (GtkWidget *widget)
   for (guint s = 0; s < TD_N_FLAME_SIZES; s++)
     {
       gboolean of_calls = flame->kind != TD_FLAME_LAYERS;
-      gtk_button_set_label (GTK_BUTTON (bar->sizes[s]), size_words[of_calls][s].label);
-      td_tip_set (bar->sizes[s], size_words[of_calls][s].tip);
+      gtk_button_set_label (GTK_BUTTON (bar->sizes[s]), _ (size_words[of_calls][s].label));
+      td_tip_set (bar->sizes[s], _ (size_words[of_calls][s].tip));
     }
   gtk_toggle_button_set_active (GTK_TOGGLE_BUTTON (bar->sizes[bar->data->flame_size]), TRUE);
   gtk_label_set_text (bar->title, valid);

@@ -145,17 +145,20 @@ move_row (TdPage *page, const char *name, int delta, GtkWidget *view)
 }
 
 static const TdPicture pictures[] = {
-  { "order", "Order", "Operations in order of execution", make_order, press_row, move_row },
-  { "static", "Static", "The schedule of a static function", make_static, press_row, move_row },
-  { "explain", "Explain", "Why static functions ran their code, by reason", make_explain,
-    press_explain, move_explain },
-  { "timeline", "Timeline", "Operations over time", make_timeline, press_row, move_row,
-    .axis = TD_AXIS_TIME },
-  { "flame", "Flame", "What layers cost, in time and in bytes", make_flame, press_flame,
-    .walk = walk_flame, .open = open_flame, .axis = TD_AXIS_TIME, .still = TRUE },
-  { "advice", "Advice", "What could be a static schedule", make_advice, press_row, move_row },
-  { "buffers", "Buffers", "Buffers over the events, by address", make_buffers, press_row,
-    move_row, .axis = TD_AXIS_EVENTS },
+  { "order", N_ ("Order"), N_ ("Operations in order of execution"), make_order, press_row,
+    move_row },
+  { "static", N_ ("Static"), N_ ("The schedule of a static function"), make_static, press_row,
+    move_row },
+  { "explain", N_ ("Explain"), N_ ("Why static functions ran their code, by reason"),
+    make_explain, press_explain, move_explain },
+  { "timeline", N_ ("Timeline"), N_ ("Operations over time"), make_timeline, press_row,
+    move_row, .axis = TD_AXIS_TIME },
+  { "flame", N_ ("Flame"), N_ ("What layers cost, in time and in bytes"), make_flame,
+    press_flame, .walk = walk_flame, .open = open_flame, .axis = TD_AXIS_TIME, .still = TRUE },
+  { "advice", N_ ("Advice"), N_ ("What could be a static schedule"), make_advice, press_row,
+    move_row },
+  { "buffers", N_ ("Buffers"), N_ ("Buffers over the events, by address"), make_buffers,
+    press_row, move_row, .axis = TD_AXIS_EVENTS },
 };
 
 static void
@@ -259,7 +262,7 @@ td_schedule_page_class_init (TdSchedulePageClass *klass)
   TdPageClass *class = TD_PAGE_CLASS (klass);
   G_OBJECT_CLASS (klass)->finalize = td_schedule_page_finalize;
   class->name = "schedule";
-  class->title = "Schedule";
+  class->title = N_ ("Schedule");
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_moment = forget_moment;

@@ -39,17 +39,20 @@ static const struct
   const char *file, *picture, *title, *text;
   const char *action; /* NULL: open the file */
 } examples[] = {
-  { "mlp.c", "network", "Digits", "Two layers, as they are trained" },
-  { "dynamic_graph.c", "branch", "Dynamic Branch", "Relu or sigmoid: the graph is what ran" },
-  { "lenet.c", "tiles", "Convolutions", "LeNet-5: filters, pooling and their gradients" },
-  { "char_lstm.c", "chain", "Through Time", "An LSTM unrolled over the letters of a text" },
-  { "static_graph.c", "pair", "Static vs Dynamic", "Two graphs side by side, call by call",
-    "win.lesson-compare" },
-  { "static_mlp.c", "schedule", "Static Graph",
-    "Traced once: its schedule, and what ran once" },
+  { "mlp.c", "network", N_ ("Digits"), N_ ("Two layers, as they are trained") },
+  { "dynamic_graph.c", "branch", N_ ("Dynamic Branch"),
+    N_ ("Relu or sigmoid: the graph is what ran") },
+  { "lenet.c", "tiles", N_ ("Convolutions"),
+    N_ ("LeNet-5: filters, pooling and their gradients") },
+  { "char_lstm.c", "chain", N_ ("Through Time"),
+    N_ ("An LSTM unrolled over the letters of a text") },
+  { "static_graph.c", "pair", N_ ("Static vs Dynamic"),
+    N_ ("Two graphs side by side, call by call"), "win.lesson-compare" },
+  { "static_mlp.c", "schedule", N_ ("Static Graph"),
+    N_ ("Traced once: its schedule, and what ran once") },
   /* There once a training on a GPU has been recorded. */
-  { "on_a_gpu.tdtape", "network", "On a GPU",
-    "The first network as a GPU ran it: streams, copies" },
+  { "on_a_gpu.tdtape", "network", N_ ("On a GPU"),
+    N_ ("The first network as a GPU ran it: streams, copies") },
 };
 
 static void
@@ -142,7 +145,8 @@ add_examples (TdStartPage *self)
       char *path = td_data_find ("examples", examples[i].file);
       if (!path)
         continue;
-      GtkWidget *card = new_card (examples[i].picture, examples[i].title, examples[i].text);
+      GtkWidget *card
+          = new_card (examples[i].picture, _ (examples[i].title), _ (examples[i].text));
       g_object_set_data_full (G_OBJECT (card), "path", path, g_free);
       if (examples[i].action)
         gtk_actionable_set_action_name (GTK_ACTIONABLE (card), examples[i].action);

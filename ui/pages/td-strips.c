@@ -1,6 +1,7 @@
 /* What the strips show, and the flags that go to notes. SPDX-License-Identifier: MIT */
 #include "pages/td-strips.h"
 
+#include <glib/gi18n-lib.h>
 #include <math.h>
 
 #include "schedule/td-curve.h"
@@ -205,11 +206,12 @@ press_iterations (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidg
 }
 
 static const TdPicture pictures[] = {
-  { "iterations-strip", "Iterations", "Iterations, loss and memory", make_iterations,
+  { "iterations-strip", N_ ("Iterations"), N_ ("Iterations, loss and memory"), make_iterations,
     press_iterations, .walk = walk_iterations, .zoom = zoom_iterations, .open = fit_iterations,
     .spans = TRUE, .named = TRUE },
-  { "events-strip", "Events", "Events of the iteration", make_events, .walk = walk_events,
-    .zoom = zoom_events, .open = fit_events, .axis = TD_AXIS_EVENTS, .named = TRUE },
+  { "events-strip", N_ ("Events"), N_ ("Events of the iteration"), make_events,
+    .walk = walk_events, .zoom = zoom_events, .open = fit_events, .axis = TD_AXIS_EVENTS,
+    .named = TRUE },
 };
 
 void
@@ -235,7 +237,7 @@ td_strips_class_init (TdStripsClass *klass)
   TdPageClass *class = TD_PAGE_CLASS (klass);
   G_OBJECT_CLASS (klass)->dispose = td_strips_dispose;
   class->name = "strips";
-  class->title = "Strips";
+  class->title = N_ ("Strips");
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->moment_shown = follow_playhead;

@@ -2,6 +2,7 @@
  * td-keys.c. SPDX-License-Identifier: MIT */
 #include "settings/td-help.h"
 
+#include <glib/gi18n-lib.h>
 #include <string.h>
 
 #include "settings/td-keys.h"
@@ -35,51 +36,51 @@ typedef struct
 
 // clang-format off
 static const HelpPage pages[] = {
-  { "start", "Start Page", "lessons, examples, recent recordings", NULL, "first-minute",
-    { { "Tab <Shift>Tab", "To the next card, or the one before" }, { "Return", "Open it" } } },
-  { "debug", "Debug", "the graph, what is selected in it, and the dock", "win.show-page::debug", "first-minute",
-    { { "Tab <Shift>Tab", "To the next part of the window, or the one before" } } },
-  { "TdGraphView", "Graph", "what ran: forward, backward, update", NULL, "stepping",
-    { { "Up Down Left Right", "Along edges, and to what stands beside" },
-      { "<Shift>Up <Shift>Down <Shift>Left <Shift>Right", "Move the picture" },
-      { "Return", "Open or close the layer, or go to the operation" } } },
-  { "TdOutlinePage", "Outline", "layers and operations as a list", "win.toggle-outline", "stepping",
-    { { "Up Down", "To the row above or below" } } },
-  { "TdIterationsPage", "Iterations", "what was found in each, its memory and time", NULL, "stepping",
-    { { "Up Down", "To the iteration above or below" } } },
-  { "TdInspector", "Inspector", "values, gradient and life of what is selected", "win.toggle-inspector", "values",
-    { { "Tab <Shift>Tab", "To the next field, or the one before" } } },
-  { "numbers", "Table of Numbers", "the elements of a tensor", NULL, "values",
-    { { "Up Down Left Right", "To the element beside" },
-      { "<Control>Up <Control>Down <Control>Left <Control>Right", "To the edge" },
-      { "Page_Up Page_Down", "A page up or down" },
-      { "Home End", "To the first or last of the row" } } },
-  { "memory", "Memory", "what is in use, what grows, and who keeps it", "win.show-page::memory", "memory",
-    { { "Tab <Shift>Tab", "To the next picture, or the one before" } } },
-  { "growth", "Growth", "what grows over the iterations", NULL, "memory",
-    { ROWS, { "Return", "Go to the operation that made it" } } },
-  { "holders", "Holders", "who keeps what is there after the iteration", NULL, "memory",
-    { ROWS, { "Return", "Go to the operation that made it" } } },
-  { "gradients", "Gradients", "norms of parameters, and those that do not learn", NULL, "learning",
-    { { "Tab <Shift>Tab", "To the next picture, or the one before" } } },
-  { "schedule", "Schedule", "order, static functions, times, advice, buffers", NULL, "static",
-    { ROWS, { "Return", "Go to what the row stands for" } } },
-  { "schedule/flame", "Flame Graph", "what layers cost, in time and in bytes", "win.flame::time", "static",
-    { { "Left Right", "To the box beside" }, { "Up Down", "To what it is in, or what is in it" },
-      { "Home End", "To the first or last box as deep" },
-      { "Return", "Zoom into a layer, or go to the operation" },
-      { "BackSpace Escape", "Zoom out" } } },
-  { "schedule/explain", "Explain", "why static functions ran their code", "win.explain", "static",
-    { ROWS, { "Return", "Go to the line or the operation" } } },
-  { "curves", "Curves", "what the program reported, over the iterations", NULL, "learning",
-    { { "", "Shift and a drag: these iterations only" } } },
-  { "ranks", "Ranks", "where the ranks of one run part, and who waits for whom", NULL, "ranks",
-    { { "Tab <Shift>Tab", "To the next picture, or the one before" } } },
-  { "compare", "Compare", "two iterations, or two recordings, call by call", "win.show-page::compare", "static",
-    { { "Tab <Shift>Tab", "To the next part, or the one before" } } },
-  { "iterations-strip", "Strip of Iterations", "loss and memory over the run", NULL, "stepping",
-    { STRIP, { "", "Shift and a drag: these iterations only" } } },
-  { "events-strip", "Strip of Events", "the iteration at the playhead", NULL, "stepping", { STRIP } },
+  { "start", N_ ("Start Page"), N_ ("lessons, examples, recent recordings"), NULL, "first-minute",
+    { { "Tab <Shift>Tab", N_ ("To the next card, or the one before") }, { "Return", N_ ("Open it") } } },
+  { "debug", N_ ("Debug"), N_ ("the graph, what is selected in it, and the dock"), "win.show-page::debug", "first-minute",
+    { { "Tab <Shift>Tab", N_ ("To the next part of the window, or the one before") } } },
+  { "TdGraphView", N_ ("Graph"), N_ ("what ran: forward, backward, update"), NULL, "stepping",
+    { { "Up Down Left Right", N_ ("Along edges, and to what stands beside") },
+      { "<Shift>Up <Shift>Down <Shift>Left <Shift>Right", N_ ("Move the picture") },
+      { "Return", N_ ("Open or close the layer, or go to the operation") } } },
+  { "TdOutlinePage", N_ ("Outline"), N_ ("layers and operations as a list"), "win.toggle-outline", "stepping",
+    { { "Up Down", N_ ("To the row above or below") } } },
+  { "TdIterationsPage", N_ ("Iterations"), N_ ("what was found in each, its memory and time"), NULL, "stepping",
+    { { "Up Down", N_ ("To the iteration above or below") } } },
+  { "TdInspector", N_ ("Inspector"), N_ ("values, gradient and life of what is selected"), "win.toggle-inspector", "values",
+    { { "Tab <Shift>Tab", N_ ("To the next field, or the one before") } } },
+  { "numbers", N_ ("Table of Numbers"), N_ ("the elements of a tensor"), NULL, "values",
+    { { "Up Down Left Right", N_ ("To the element beside") },
+      { "<Control>Up <Control>Down <Control>Left <Control>Right", N_ ("To the edge") },
+      { "Page_Up Page_Down", N_ ("A page up or down") },
+      { "Home End", N_ ("To the first or last of the row") } } },
+  { "memory", N_ ("Memory"), N_ ("what is in use, what grows, and who keeps it"), "win.show-page::memory", "memory",
+    { { "Tab <Shift>Tab", N_ ("To the next picture, or the one before") } } },
+  { "growth", N_ ("Growth"), N_ ("what grows over the iterations"), NULL, "memory",
+    { ROWS, { "Return", N_ ("Go to the operation that made it") } } },
+  { "holders", N_ ("Holders"), N_ ("who keeps what is there after the iteration"), NULL, "memory",
+    { ROWS, { "Return", N_ ("Go to the operation that made it") } } },
+  { "gradients", N_ ("Gradients"), N_ ("norms of parameters, and those that do not learn"), NULL, "learning",
+    { { "Tab <Shift>Tab", N_ ("To the next picture, or the one before") } } },
+  { "schedule", N_ ("Schedule"), N_ ("order, static functions, times, advice, buffers"), NULL, "static",
+    { ROWS, { "Return", N_ ("Go to what the row stands for") } } },
+  { "schedule/flame", N_ ("Flame Graph"), N_ ("what layers cost, in time and in bytes"), "win.flame::time", "static",
+    { { "Left Right", N_ ("To the box beside") }, { "Up Down", N_ ("To what it is in, or what is in it") },
+      { "Home End", N_ ("To the first or last box as deep") },
+      { "Return", N_ ("Zoom into a layer, or go to the operation") },
+      { "BackSpace Escape", N_ ("Zoom out") } } },
+  { "schedule/explain", N_ ("Explain"), N_ ("why static functions ran their code"), "win.explain", "static",
+    { ROWS, { "Return", N_ ("Go to the line or the operation") } } },
+  { "curves", N_ ("Curves"), N_ ("what the program reported, over the iterations"), NULL, "learning",
+    { { "", N_ ("Shift and a drag: these iterations only") } } },
+  { "ranks", N_ ("Ranks"), N_ ("where the ranks of one run part, and who waits for whom"), NULL, "ranks",
+    { { "Tab <Shift>Tab", N_ ("To the next picture, or the one before") } } },
+  { "compare", N_ ("Compare"), N_ ("two iterations, or two recordings, call by call"), "win.show-page::compare", "static",
+    { { "Tab <Shift>Tab", N_ ("To the next part, or the one before") } } },
+  { "iterations-strip", N_ ("Strip of Iterations"), N_ ("loss and memory over the run"), NULL, "stepping",
+    { STRIP, { "", N_ ("Shift and a drag: these iterations only") } } },
+  { "events-strip", N_ ("Strip of Events"), N_ ("the iteration at the playhead"), NULL, "stepping", { STRIP } },
 };
 // clang-format on
 
@@ -183,14 +184,14 @@ append_keys (GString *xml)
 {
   guint n;
   const TdKey *keys = td_keys_table (&n);
-  begin_section (xml, "shortcuts", "Keys", 16);
+  begin_section (xml, "shortcuts", _ ("Keys"), 16);
   for (guint i = 0; i < n; i++)
     {
       g_autofree char *shown = dup_shown (&keys[i]);
       if (i == 0 || strcmp (keys[i].group, keys[i - 1].group) != 0)
-        begin_group (xml, keys[i].group, "");
+        begin_group (xml, _ (keys[i].group), "");
       if (keys[i].title)
-        append_row (xml, shown, keys[i].title);
+        append_row (xml, shown, _ (keys[i].title));
       if (i + 1 == n || strcmp (keys[i].group, keys[i + 1].group) != 0)
         end_group (xml);
     }
@@ -211,19 +212,20 @@ dup_accel (const char *action)
 static void
 append_pages (GString *xml)
 {
-  begin_section (xml, "page", "This Page", 60);
+  begin_section (xml, "page", _ ("This Page"), 60);
   for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
     {
-      begin_group (xml, pages[i].title, pages[i].page);
+      begin_group (xml, _ (pages[i].title), pages[i].page);
       for (const HelpRow *row = pages[i].rows; row->words; row++)
-        append_row (xml, row->keys, row->words);
+        append_row (xml, row->keys, _ (row->words));
       end_group (xml);
     }
-  begin_group (xml, "Pages", "");
+  begin_group (xml, _ ("Pages"), "");
   for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
     {
       g_autofree char *accel = dup_accel (pages[i].action);
-      g_autofree char *words = g_strdup_printf ("%s: %s", pages[i].title, pages[i].about);
+      g_autofree char *words
+          = g_strdup_printf ("%s: %s", _ (pages[i].title), _ (pages[i].about));
       append_row (xml, accel, words);
     }
   end_group (xml);

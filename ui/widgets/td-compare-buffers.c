@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-compare-buffers.h"
 
+#include <glib/gi18n-lib.h>
+
 #include "schedule/td-gantt.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
@@ -131,14 +133,15 @@ td_compare_buffers_class_init (TdCompareBuffersClass *klass)
 static void
 td_compare_buffers_init (TdCompareBuffers *self)
 {
-  static const char *const names[TD_N_SIDES] = { "Buffers of A over its events, by address",
-                                                 "Buffers of B over its events, by address" };
+  static const char *const names[TD_N_SIDES]
+      = { N_ ("Buffers of A over its events, by address"),
+          N_ ("Buffers of B over its events, by address") };
   self->box = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 1);
   gtk_box_set_homogeneous (GTK_BOX (self->box), TRUE);
   for (int side = 0; side < TD_N_SIDES; side++)
     {
       self->halves[side] = (Half){ self, (TdSide)side };
-      self->views[side] = td_scene_view_new (names[side], make_scene, &self->halves[side]);
+      self->views[side] = td_scene_view_new (_ (names[side]), make_scene, &self->halves[side]);
       g_signal_connect (self->views[side], "pressed", G_CALLBACK (pressed),
                         &self->halves[side]);
       g_signal_connect (self->views[side], "hovered", G_CALLBACK (hovered),

@@ -112,12 +112,12 @@ typedef struct
 
 static const Column columns[] = {
   { "", dup_mark, FALSE, FALSE },
-  { "Layer of A", dup_a, FALSE, TRUE },
-  { "Layer of B", dup_b, FALSE, TRUE },
-  { "Forward", dup_forward, TRUE, FALSE },
-  { "Backward", dup_backward, TRUE, FALSE },
-  { "Of", dup_of, FALSE, FALSE },
-  { "Worst", dup_worst, FALSE, TRUE },
+  { N_ ("Layer of A"), dup_a, FALSE, TRUE },
+  { N_ ("Layer of B"), dup_b, FALSE, TRUE },
+  { N_ ("Forward"), dup_forward, TRUE, FALSE },
+  { N_ ("Backward"), dup_backward, TRUE, FALSE },
+  { N_ ("Of"), dup_of, FALSE, FALSE },
+  { N_ ("Worst"), dup_worst, FALSE, TRUE },
 };
 
 static gboolean
@@ -344,7 +344,7 @@ td_compare_layers_init (TdCompareLayers *self)
   self->view = td_index_table_new (self->selection, _ ("Layers of both sides"));
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
-    td_index_table_add (self->view, columns[i].title, columns[i].expand, &columns[i],
+    td_index_table_add (self->view, _ (columns[i].title), columns[i].expand, &columns[i],
                         G_CALLBACK (setup_cell), G_CALLBACK (bind_cell), NULL, self);
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), GTK_WIDGET (self->view));
   gtk_widget_set_vexpand (scroller, TRUE);

@@ -34,9 +34,10 @@ typedef struct
 } Field;
 
 static const Field fields[N_FIELDS] = {
-  { "rtol", "Relative tolerance",
-    "How far numbers may lie apart, as part of their size or of their array's", 1e-4 },
-  { "atol", "Absolute tolerance", "How far numbers may lie apart, whatever their size", 0 },
+  { "rtol", N_ ("Relative tolerance"),
+    N_ ("How far numbers may lie apart, as part of their size or of their array's"), 1e-4 },
+  { "atol", N_ ("Absolute tolerance"),
+    N_ ("How far numbers may lie apart, whatever their size"), 0 },
 };
 
 /* --- fields --- */
@@ -49,7 +50,7 @@ show_wrong (TdCompareLimits *self, guint i, gboolean wrong)
     gtk_widget_add_css_class (entry, "error");
   else
     gtk_widget_remove_css_class (entry, "error");
-  td_tip_set (entry, wrong ? _ ("A number that is not below 0") : fields[i].tip);
+  td_tip_set (entry, wrong ? _ ("A number that is not below 0") : _ (fields[i].tip));
 }
 
 /* What was typed counts when it is entered, or when the field is left. */
@@ -109,7 +110,7 @@ td_compare_limits_is_wrong (TdCompareLimits *self, guint field)
 static void
 add_field (TdCompareLimits *self, guint i)
 {
-  GtkWidget *label = gtk_label_new (fields[i].label);
+  GtkWidget *label = gtk_label_new (_ (fields[i].label));
   GtkWidget *entry = gtk_entry_new ();
   GtkEventController *focus = gtk_event_controller_focus_new ();
   g_autofree char *text = g_strdup_printf ("%g", fields[i].usual);
@@ -120,8 +121,8 @@ add_field (TdCompareLimits *self, guint i)
   gtk_editable_set_width_chars (GTK_EDITABLE (entry), 7);
   gtk_editable_set_max_width_chars (GTK_EDITABLE (entry), 7);
   gtk_accessible_update_property (GTK_ACCESSIBLE (entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  fields[i].name, -1);
-  td_tip_set (entry, fields[i].tip);
+                                  _ (fields[i].name), -1);
+  td_tip_set (entry, _ (fields[i].tip));
   g_signal_connect (entry, "activate", G_CALLBACK (entered), self);
   g_signal_connect (focus, "leave", G_CALLBACK (left), self);
   gtk_widget_add_controller (entry, focus);

@@ -40,10 +40,10 @@ static guint signals[N_SIGNALS];
 G_DEFINE_FINAL_TYPE (TdCompareList, td_compare_list, ADW_TYPE_BIN)
 
 static const char *const phase_titles[TD_TAPE_N_PHASES]
-    = { [TD_TAPE_PHASE_FORWARD] = "Forward",
-        [TD_TAPE_PHASE_BACKWARD] = "Backward",
-        [TD_TAPE_PHASE_ACCUMULATE] = "Accumulation",
-        [TD_TAPE_PHASE_UPDATE] = "Update" };
+    = { [TD_TAPE_PHASE_FORWARD] = N_ ("Forward"),
+        [TD_TAPE_PHASE_BACKWARD] = N_ ("Backward"),
+        [TD_TAPE_PHASE_ACCUMULATE] = N_ ("Accumulation"),
+        [TD_TAPE_PHASE_UPDATE] = N_ ("Update") };
 
 static const char *const mark_classes[TD_N_MARKS]
     = { [TD_MARK_NONE] = "td-mark-none",       [TD_MARK_ADDED] = "td-mark-added",
@@ -123,7 +123,7 @@ bind_heading (TdCompareList *self, GtkWidget *row, guint phase)
       = g_strdup_printf ("%u → %u", self->compare->diff->totals[TD_SIDE_A].n_phase[phase],
                          self->compare->diff->totals[TD_SIDE_B].n_phase[phase]);
   set_label (row, "glyph", "");
-  set_label (row, "name", phase_titles[phase]);
+  set_label (row, "name", _ (phase_titles[phase]));
   set_label (row, "time", counts);
 }
 

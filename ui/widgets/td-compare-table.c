@@ -115,16 +115,16 @@ typedef struct
 
 static const Column columns[] = {
   { "", dup_mark, FALSE, FALSE },
-  { "Operation", td_compare_row_name, FALSE, TRUE },
-  { "Where", td_compare_row_detail, FALSE, TRUE },
+  { N_ ("Operation"), td_compare_row_name, FALSE, TRUE },
+  { N_ ("Where"), td_compare_row_detail, FALSE, TRUE },
   { "A", dup_event_a, TRUE, FALSE },
   { "B", dup_event_b, TRUE, FALSE },
-  { "Time A", dup_ns_a, TRUE, FALSE },
-  { "Time B", dup_ns_b, TRUE, FALSE },
-  { "Change", dup_ns_change, TRUE, FALSE },
-  { "Output A", dup_bytes_a, TRUE, FALSE },
-  { "Output B", dup_bytes_b, TRUE, FALSE },
-  { "Change", dup_bytes_change, TRUE, FALSE },
+  { N_ ("Time A"), dup_ns_a, TRUE, FALSE },
+  { N_ ("Time B"), dup_ns_b, TRUE, FALSE },
+  { N_ ("Change"), dup_ns_change, TRUE, FALSE },
+  { N_ ("Output A"), dup_bytes_a, TRUE, FALSE },
+  { N_ ("Output B"), dup_bytes_b, TRUE, FALSE },
+  { N_ ("Change"), dup_bytes_change, TRUE, FALSE },
 };
 
 static void
@@ -221,7 +221,7 @@ td_compare_table_init (TdCompareTable *self)
   self->view = td_index_table_new (self->selection, _ ("Operations of both sides"));
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
-    td_index_table_add (self->view, columns[i].title, columns[i].expand, &columns[i],
+    td_index_table_add (self->view, _ (columns[i].title), columns[i].expand, &columns[i],
                         G_CALLBACK (setup_cell), G_CALLBACK (bind_cell),
                         G_CALLBACK (unbind_cell), self);
   self->scroller = gtk_scrolled_window_new ();

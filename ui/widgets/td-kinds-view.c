@@ -45,7 +45,7 @@ void
 td_kinds_view_show (TdKindsView *self, const TdKinds *kinds, const char *title_a,
                     const char *title_b)
 {
-  const char *titles[] = { "", "Dynamic graphs", "Static graphs", title_a, title_b };
+  const char *titles[] = { "", _ ("Dynamic graphs"), _ ("Static graphs"), title_a, title_b };
   GtkWidget *child;
   while ((child = gtk_widget_get_first_child (GTK_WIDGET (self->grid))))
     gtk_grid_remove (self->grid, child);

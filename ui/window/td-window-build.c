@@ -31,38 +31,38 @@ new_menu (void)
     int section;
     const char *label, *action;
   } items[] = {
-    { 0, "_New Window", "app.new-window" },
-    { 0, "_Open…", "app.open" },
-    { 0, "Open _Folder of Ranks…", "app.open-folder" },
-    { 0, "_Record a Program…", "app.record" },
-    { 1, "_Find…", "win.find" },
-    { 1, "Fi_lter Operations…", "win.filter" },
-    { 1, "_Go To…", "win.go-to-place" },
-    { 1, "_Break When…", "win.break-when" },
-    { 1, "Cop_y Link to This Moment", "win.copy-link" },
-    { 1, "_Save a Copy…", "win.save-copy" },
-    { 1, "_Export Picture…", "win.export" },
-    { 1, "Evaluate E_xpression", "win.evaluate" },
-    { 1, "Save _Values…", "win.export-values" },
-    { 1, "Recomp_ute This Iteration", "win.recompute" },
-    { 1, "_Note at the Playhead…", "win.note" },
-    { 1, "_Watch the Selection", "win.watch" },
-    { 1, "Co_mpare With…", "win.compare" },
-    { 1, "Copy _Differences", "win.copy-differences" },
-    { 1, "_Expand Everything", "win.expand-all" },
-    { 2, "Lower _Dock", "win.toggle-dock" },
-    { 2, "D_etach", "win.detach" },
-    { 1, "Iterations _From Here On", "win.range-from-here" },
-    { 1, "Iterations Up _To Here", "win.range-to-here" },
-    { 2, "_What Layers Cost", "win.flame::time" },
-    { 2, "Explai_n Static Functions", "win.explain" },
-    { 2, "_Verify Static Functions", "win.verify-static" },
-    { 2, "Run Static Functions D_ynamically", "win.run-dynamically" },
-    { 2, "R_un Static Functions by Schedule", "win.run-statically" },
-    { 3, "_Preferences", "app.preferences" },
-    { 3, "_Help", "app.help" },
-    { 3, "_Keyboard Shortcuts", "win.show-help-overlay" },
-    { 3, "_About Tapedeck", "app.about" },
+    { 0, N_ ("_New Window"), "app.new-window" },
+    { 0, N_ ("_Open…"), "app.open" },
+    { 0, N_ ("Open _Folder of Ranks…"), "app.open-folder" },
+    { 0, N_ ("_Record a Program…"), "app.record" },
+    { 1, N_ ("_Find…"), "win.find" },
+    { 1, N_ ("Fi_lter Operations…"), "win.filter" },
+    { 1, N_ ("_Go To…"), "win.go-to-place" },
+    { 1, N_ ("_Break When…"), "win.break-when" },
+    { 1, N_ ("Cop_y Link to This Moment"), "win.copy-link" },
+    { 1, N_ ("_Save a Copy…"), "win.save-copy" },
+    { 1, N_ ("_Export Picture…"), "win.export" },
+    { 1, N_ ("Evaluate E_xpression"), "win.evaluate" },
+    { 1, N_ ("Save _Values…"), "win.export-values" },
+    { 1, N_ ("Recomp_ute This Iteration"), "win.recompute" },
+    { 1, N_ ("_Note at the Playhead…"), "win.note" },
+    { 1, N_ ("_Watch the Selection"), "win.watch" },
+    { 1, N_ ("Co_mpare With…"), "win.compare" },
+    { 1, N_ ("Copy _Differences"), "win.copy-differences" },
+    { 1, N_ ("_Expand Everything"), "win.expand-all" },
+    { 2, N_ ("Lower _Dock"), "win.toggle-dock" },
+    { 2, N_ ("D_etach"), "win.detach" },
+    { 1, N_ ("Iterations _From Here On"), "win.range-from-here" },
+    { 1, N_ ("Iterations Up _To Here"), "win.range-to-here" },
+    { 2, N_ ("_What Layers Cost"), "win.flame::time" },
+    { 2, N_ ("Explai_n Static Functions"), "win.explain" },
+    { 2, N_ ("_Verify Static Functions"), "win.verify-static" },
+    { 2, N_ ("Run Static Functions D_ynamically"), "win.run-dynamically" },
+    { 2, N_ ("R_un Static Functions by Schedule"), "win.run-statically" },
+    { 3, N_ ("_Preferences"), "app.preferences" },
+    { 3, N_ ("_Help"), "app.help" },
+    { 3, N_ ("_Keyboard Shortcuts"), "win.show-help-overlay" },
+    { 3, N_ ("_About Tapedeck"), "app.about" },
   };
   GMenu *menu = g_menu_new ();
   GMenu *section = NULL;
@@ -76,7 +76,7 @@ new_menu (void)
           g_menu_append_section (menu, NULL, G_MENU_MODEL (section));
           current = items[i].section;
         }
-      g_menu_append (section, items[i].label, items[i].action);
+      g_menu_append (section, _ (items[i].label), items[i].action);
     }
   g_clear_object (&section);
   return G_MENU_MODEL (menu);

@@ -37,13 +37,13 @@ fill_page (TdWindow *self, double part, const char *doing)
   static const struct
   {
     const char *name, *text;
-  } stages[] = { { "reading", "Reading the file" },
-                 { "arranging", "Putting what was read in order" },
-                 { "writing", "Writing the recording" } };
-  const char *text = stages[0].text;
+  } stages[] = { { "reading", N_ ("Reading the file") },
+                 { "arranging", N_ ("Putting what was read in order") },
+                 { "writing", N_ ("Writing the recording") } };
+  const char *text = _ (stages[0].text);
   for (guint i = 0; i < G_N_ELEMENTS (stages); i++)
     if (g_str_equal (stages[i].name, doing))
-      text = stages[i].text;
+      text = _ (stages[i].text);
   g_autofree char *line
       = part > 0 ? g_strdup_printf ("%s: %.0f %%", text, part * 100) : g_strdup (text);
   adw_status_page_set_description (self->message, line);
