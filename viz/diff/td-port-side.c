@@ -160,7 +160,9 @@ add_parameters (TdPortSide *side, GHashTable *by_path, TdTapeReader *reader)
 static void
 drop_uncalled (TdPortSide *side)
 {
-  for (guint i = side->layers->len; side->tape->n_spans > 0 && i-- > 0;)
+  guint n = td_iteration_has_calls (side->source.iteration) ? side->layers->len : 0;
+
+  for (guint i = n; i-- > 0;)
     {
       TdPortLayer *layer = side->layers->pdata[i];
 

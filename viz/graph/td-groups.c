@@ -183,13 +183,13 @@ emit_operation (Builder *b, gint group, const TdLoopItem *item)
 static const TdLoopItem *
 skip_model (const Builder *b, const TdLoopItem *item)
 {
+  const TdLayer *layer = &b->layers[item->layer];
   const TdLoopItem *inside = b->items + b->first_item[item->layer + 1];
   guint n_inside = b->first_item[item->layer + 2] - b->first_item[item->layer + 1];
+  gboolean is_model = layer->is_link && (layer->parent < 0 || !b->layers[layer->parent].is_link)
+                      && !td_iteration_has_calls (b->graph->iteration);
 
-  return b->tape->n_spans == 0 && b->layers[item->layer].parent < 0 && n_inside == 1
-                 && inside->layer >= 0
-             ? inside
-             : item;
+  return is_model && n_inside == 1 && inside->layer >= 0 ? inside : item;
 }
 
 /* `name`: what to call it instead of its own name; NULL: that. */

@@ -24,6 +24,11 @@ TdIteration *td__iteration_new_whole (const TdNamesClass *names, gpointer names_
 TdIteration *td__iteration_new_like (const TdIteration *like, const TdTapeIteration *tape,
                                      void (*free_tape) (const TdTapeIteration *), guint n_run);
 
+/** The layers of an iteration whose tape has no calls of links: of paths, and scopes. Owner:
+ * the caller, g_free (); names are kept in `strings`. of_event: the innermost of each event. */
+TdLayer *td__layers_from_paths (const TdIteration *iteration, GStringChunk *strings,
+                                gint32 *of_event, guint *n_layers);
+
 /** Make the indices of keys now, which else are made when somebody looks for the first key. */
 void td__iteration_index_keys (const TdIteration *self);
 

@@ -368,70 +368,16 @@ layers_from_spans (TdIteration *self)
     self->layer[e] = t->events[e].span < t->n_spans ? (gint32)t->events[e].span : -1;
 }
 
-/* Writers that know no spans still say link paths: a run of forward events below the same path
- * is one call of that link. */
-static void
-layers_from_paths (TdIteration *self)
-{
-  const TdTapeIteration *t = self->tape;
-  GArray *layers = g_array_new (FALSE, TRUE, sizeof (TdLayer));
-  GArray *open = g_array_new (FALSE, TRUE, sizeof (gint32));
-
-  for (guint e = 0; e < t->n_events; e++)
-    {
-      const char *path;
-      char **parts;
-      guint depth = 0;
-      GString *prefix;
-
-      self->layer[e] = -1;
-      if (t->events[e].phase != TD_TAPE_PHASE_FORWARD)
-        continue;
-      path = td_iteration_get_link_path (self, e);
-      parts = g_strsplit (path, "/", -1);
-      prefix = g_string_new (NULL);
-      for (; parts[depth]; depth++)
-        {
-          gint32 last = depth < open->len ? g_array_index (open, gint32, depth) : -1;
-
-          if (!*parts[depth])
-            break;
-          g_string_append_printf (prefix, "%s%s", depth ? "/" : "", parts[depth]);
-          if (last < 0 || strcmp (g_array_index (layers, TdLayer, last).path, prefix->str) != 0)
-            {
-              TdLayer layer = { .first = e, .is_link = TRUE, .depth = (gint32)depth };
-              gint32 index = (gint32)layers->len;
-
-              layer.parent = depth ? g_array_index (open, gint32, depth - 1) : -1;
-              layer.path = g_string_chunk_insert_const (self->strings, prefix->str);
-              layer.name = last_part (layer.path);
-              g_array_set_size (open, depth);
-              g_array_append_val (open, index);
-              g_array_append_val (layers, layer);
-            }
-          g_array_index (layers, TdLayer, g_array_index (open, gint32, depth)).end = e + 1;
-        }
-      g_array_set_size (open, depth);
-      if (depth)
-        self->layer[e] = g_array_index (open, gint32, depth - 1);
-      g_string_free (prefix, TRUE);
-      g_strfreev (parts);
-    }
-  self->n_layers = layers->len;
-  self->layers = (TdLayer *)(gpointer)g_array_free (layers, FALSE);
-  g_array_free (open, TRUE);
-}
-
 static void
 index_layers (TdIteration *self)
 {
   const TdTapeIteration *t = self->tape;
 
   self->layer = g_new (gint32, t->n_events + 1);
-  if (t->n_spans > 0)
+  if (td_iteration_has_calls (self))
     layers_from_spans (self);
   else
-    layers_from_paths (self);
+    self->layers = td__layers_from_paths (self, self->strings, self->layer, &self->n_layers);
   for (guint e = 0; e < t->n_events; e++)
     if (t->events[e].phase != TD_TAPE_PHASE_FORWARD)
       self->layer[e] = self->forward[e] >= 0 ? self->layer[self->forward[e]] : -1;

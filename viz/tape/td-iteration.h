@@ -93,6 +93,8 @@ gint td_iteration_get_forward (const TdIteration *self, guint event);
 
 /** List the layers in order of entering. Owner: borrowed. */
 const TdLayer *td_iteration_get_layers (const TdIteration *self, guint *n);
+/** Say whether the tape has calls of links; else layers are runs of events of one path. */
+gboolean td_iteration_has_calls (const TdIteration *self);
 /** Return the innermost layer of an event of any phase (a backward event is in the layer of its
  * forward twin); -1 at the top. */
 gint td_iteration_get_layer (const TdIteration *self, guint event);
