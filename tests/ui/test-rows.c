@@ -371,6 +371,7 @@ names_what_is_missing (void)
   g_autofree char *text = dump_panel ("gradients", "missing");
   return strstr (text, "Nothing is missing") || strstr (text, "no optimizer")
                  || strstr (text, "no gradient") || strstr (text, "No optimizer")
+                 || strstr (text, "only in others")
              ? YES
              : NO;
 }

@@ -28,7 +28,7 @@ static const Program programs[] = {
   { "torch-resnet", "loss", "blocks", "stem/weight", "nll_loss_forward", "blocks" },
   { "torch-gpt", "loss", "layers ×12", "words/weight", "nll_loss_forward", "layers" },
   { "torch-lstm", "loss", "words…out ×200", "cell/weight_ih", "nll_loss_forward", "words" },
-  { "torch-dcgan", "painter", "critic", "first/bias", "mean", "painter" },
+  { "torch-dcgan", "painter", "critic", "first/bias", "mean", "critic" },
   { "torch-vae", "loss", "Vae", "see/weight", "div", "see" },
 };
 
