@@ -80,11 +80,13 @@ record_program (void)
   g_autofree char *file
       = g_strdup_printf ("looks-%s-%d.tdtape", arguments[0], in_contrast () ? 1 : 0);
   g_autofree char *folder = g_strdup (td_test_build ("tests/ui/pictures"));
-  static const char *const options[] = { "--level", "values", "--values-budget", "16M", NULL };
+  static const char *const options[] = { "--level", "values", "--values-budget", "16M", NULL },
+                           *const of_script[] = { "--level", "values", NULL };
 
   g_mkdir_with_parents (folder, 0755);
   tape = g_build_filename (folder, file, NULL);
-  ui_test_record_life (tape, arguments, options);
+  ui_test_record_life (tape, arguments,
+                       g_str_has_prefix (arguments[0], "torch-") ? of_script : options);
 }
 
 /* What scrolls may hold more than is seen. */
