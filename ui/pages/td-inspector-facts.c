@@ -8,6 +8,7 @@
 #include "scene/td-format.h"
 #include "scene/td-panel.h"
 #include "tape/td-devices.h"
+#include "tape/td-frees.h"
 #include "widgets/td-hover-row.h"
 
 #define MAX_LINKS 60
@@ -274,18 +275,16 @@ show_life (TdFacts *self, const TdFactsSubject *s)
   if (n)
     add_factf (self, _ ("Last use"), "event %d, %s", readers[n - 1],
                td_iteration_get_op_name (s->iteration, (guint)readers[n - 1]));
-  gboolean freed = FALSE;
   for (guint32 i = 0; i < tape->n_memory; i++)
-    {
-      const TdTapeMemory *m = &tape->memory[i];
-      if (m->var != (guint32)s->var || m->kind > TD_TAPE_MEMORY_FREE)
-        continue;
-      gboolean alloc = m->kind == TD_TAPE_MEMORY_ALLOC;
-      add_factf (self, alloc ? "Allocated" : "Freed",
-                 "before event %u, at %#" G_GINT64_MODIFIER "x", m->event, m->address);
-      freed = freed || !alloc;
-    }
-  if (!freed)
+    if (tape->memory[i].kind == TD_TAPE_MEMORY_ALLOC && tape->memory[i].var == (guint32)s->var)
+      add_factf (self, "Allocated", "before event %u, at %#" G_GINT64_MODIFIER "x",
+                 tape->memory[i].event, tape->memory[i].address);
+  g_autofree guint32 *frees = td_frees_new (s->iteration);
+  if (frees && frees[s->var] < tape->n_events)
+    add_factf (self, "Freed", "before event %u", frees[s->var]);
+  else if (frees && frees[s->var] != TD_TAPE_NONE)
+    add_fact (self, _ ("Freed"), _ ("after the last event"));
+  else
     add_fact (self, _ ("Freed"), _ ("not in this iteration"));
   if (var->flags & TD_TAPE_VAR_RETAINED)
     add_fact (self, _ ("Held by"), _ ("its operation, for backward"));

@@ -61,6 +61,7 @@ static const TdKey keys[] = {
   { "win.expand-to::8", NULL, GRAPH, "", "8 KP_8" },
   { "win.expand-to::9", NULL, GRAPH, "", "9 KP_9" },
   { "win.twin", N_ ("Twin, forward or backward"), GRAPH, "<Control>t", "t" },
+  { "win.path", N_ ("Path between selection and playhead, or to the loss"), GRAPH, "<Control><Shift>p", "p" },
   { "win.holders", N_ ("Who keeps it"), GRAPH, "<Control>h", "h" },
   { "win.next-function", N_ ("Next static function"), GRAPH, "<Control>k", "k" },
   { "win.previous-function", N_ ("Previous static function"), GRAPH, "<Control><Shift>k", "<Shift>k" },

@@ -229,6 +229,19 @@ run_toggle_dock (TdWindow *self, const char *parameter)
 
 /* ---- pictures ---- */
 
+/* What is on show, for Graphviz. */
+static gboolean
+save_dot (TdLayout *layout, const char *path, GError **error)
+{
+  if (!layout)
+    {
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: there is no graph", path);
+      return FALSE;
+    }
+  g_autofree char *text = td_viz_view_to_dot (layout->view);
+  return g_file_set_contents (path, text, -1, error);
+}
+
 static void
 save_picture (TdWindow *self, const char *path)
 {
@@ -238,8 +251,9 @@ save_picture (TdWindow *self, const char *path)
   TdScene *scene = td_graph_view_get_scene (graph_view (self));
   if (!scene)
     return;
-  if (shows_compare (self)
-          ? !td__window_save_compare (self, format, path, &error)
+  if (shows_compare (self) ? !td__window_save_compare (self, format, path, &error)
+      : strcmp (format, "dot") == 0
+          ? !save_dot (td_graph_view_get_layout (graph_view (self)), path, &error)
           : !td_scene_export (scene, format, path, strcmp (format, "png") == 0 ? 2.0 : 1.0,
                               td_scene_view_get_theme (), &error))
     td__window_show_info (self, GTK_MESSAGE_ERROR, error->message);
@@ -253,7 +267,7 @@ save_picture (TdWindow *self, const char *path)
 static void
 run_export (TdWindow *self, const char *parameter)
 {
-  td__window_ask_where (self, _ ("Export the Graph (.png, .svg or .pdf)"), "graph.svg",
+  td__window_ask_where (self, _ ("Export the Graph (.png, .svg, .pdf or .dot)"), "graph.svg",
                         save_picture);
 }
 
@@ -338,6 +352,7 @@ static const TdWindowAction actions[] = {
   { "where-from", td__run_where_from, TD_NEEDS_EVENTS },
   { "where-used", td__run_where_used, TD_NEEDS_EVENTS },
   { "twin", td__run_twin, TD_NEEDS_EVENTS },
+  { "path", td__run_path, TD_NEEDS_EVENTS },
   { "go-to", td__run_go_to, TD_NEEDS_RECORDING, TRUE },
   { "go-to-place", td__run_go_to_place, TD_NEEDS_EVENTS },
   { "copy-link", td__run_copy_link, TD_NEEDS_EVENTS },

@@ -213,6 +213,7 @@ void td__run_next_schedule (TdWindow *self, const char *parameter);
 void td__run_previous_schedule (TdWindow *self, const char *parameter);
 void td__run_where_from (TdWindow *self, const char *parameter);
 void td__run_where_used (TdWindow *self, const char *parameter);
+void td__run_path (TdWindow *self, const char *parameter);
 void td__run_twin (TdWindow *self, const char *parameter);
 void td__run_go_to (TdWindow *self, const char *parameter);
 void td__run_break_when (TdWindow *self, const char *parameter);

@@ -6,6 +6,8 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "tape/td-navigate.h"
+
 #define PLAY_INTERVAL_MS 150
 
 typedef struct
@@ -180,6 +182,52 @@ selected_event (TdWindow *self)
   gint event = iteration ? td_iteration_find (iteration, keys[0]) : -1;
   g_clear_pointer (&iteration, td_iteration_unref);
   return event;
+}
+
+/* Say how the path was found, or that there is none. */
+static void
+tell_path (TdWindow *self, TdIteration *iteration, gint from, gint to, guint n)
+{
+  g_autofree char *a
+      = g_utf8_make_valid (td_iteration_get_op_name (iteration, (guint)from), -1);
+  g_autofree char *b = g_utf8_make_valid (td_iteration_get_op_name (iteration, (guint)to), -1);
+  g_autofree char *text
+      = n > 0 ? g_strdup_printf (_ ("%u operations lead from %s, event %d, to %s, event %d"), n,
+                                 a, from, b, to)
+              : g_strdup_printf (_ ("Nothing leads from %s, event %d, to %s, event %d"), a,
+                                 from, b, to);
+  td__window_toast (self, text);
+}
+
+/* What is selected and the playhead are the ends; where they are the same, it is the way to the
+ * loss that is asked for. */
+void
+td__run_path (TdWindow *self, const char *parameter)
+{
+  g_autoptr (TdIteration) iteration = td_session_get_current (self->session);
+  gint playhead = td_session_get_moment (self->session).event, selected = selected_event (self);
+  if (selected < 0)
+    selected = playhead;
+  gint other = selected == playhead && iteration ? td_navigate_loss (iteration) : playhead;
+  if (!iteration || selected < 0 || other < 0)
+    return;
+  if (selected == other)
+    {
+      td__window_toast (self, _ ("Select the operation that the path begins at"));
+      return;
+    }
+  gint from = MIN (selected, other), to = MAX (selected, other);
+  g_autoptr (GArray) path = td_navigate_between (iteration, from, to);
+  g_autofree guint64 *keys = g_new (guint64, MAX (path->len, 1));
+  for (guint i = 0; i < path->len; i++) /* the inspector goes on with what it is about */
+    {
+      guint k = selected == from ? i : path->len - 1 - i;
+      gint event = g_array_index (path, gint32, k);
+      keys[i] = td_iteration_get_tape (iteration)->events[event].key;
+    }
+  if (path->len > 0)
+    td_session_select_many (self->session, keys, path->len);
+  tell_path (self, iteration, from, to, path->len);
 }
 
 /* Return the breakpoint that holds at this event in every iteration. Owner: caller. */

@@ -24,6 +24,22 @@ any_var_has_text (TdVizGraph *self, const guint32 *vars, guint n, const char *wa
   return FALSE;
 }
 
+/* A text that begins as a shape does, or is the name of a type, is looked for in those: in all
+ * others a shape would be found by accident. */
+static gboolean
+any_var_has_shape (TdVizGraph *self, const guint32 *vars, guint n, const char *wanted)
+{
+  for (guint i = 0; i < n; i++)
+    {
+      g_autofree char *shape = td_iteration_dup_shape (self->iteration, vars[i], TRUE);
+      const char *dtype
+          = td_tape_dtype_name (td_iteration_get_tape (self->iteration)->vars[vars[i]].dtype);
+      if (g_str_equal (wanted, dtype) || (*wanted == '(' && has_text (shape, wanted)))
+        return TRUE;
+    }
+  return FALSE;
+}
+
 GArray *
 td_viz_graph_find_text (TdVizGraph *self, const char *text)
 {
@@ -49,6 +65,8 @@ td_viz_graph_find_text (TdVizGraph *self, const char *text)
               self, tape->outs + tape->events[e].first_out,
               tape->events[e].phase == TD_TAPE_PHASE_FORWARD ? tape->events[e].n_out : 0,
               wanted)
+          || any_var_has_shape (self, tape->outs + tape->events[e].first_out,
+                                tape->events[e].n_out, wanted)
           || has_text (site, wanted))
         g_array_append_val (found, event);
       g_free (site);

@@ -191,7 +191,8 @@ char *td_viz_view_to_text (const TdVizView *self);
 
 /* ---- questions ---- */
 
-/** Find events whose operation, layer, name or site contains the text, without regard to case.
+/** Find events whose operation, layer, name or site contains the text, without regard to case;
+ * by "(64, 6" or "float32" those with such an output.
  * Owner: the caller, g_array_unref(); of gint32 events. */
 GArray *td_viz_graph_find_text (TdVizGraph *self, const char *text);
 

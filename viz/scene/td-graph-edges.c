@@ -19,6 +19,14 @@ saved_role (const TdGraphPainter *g, const TdVizEdge *e)
   return e->event > g->panel->event ? TD_ROLE_SAVED : TD_ROLE_EDGE;
 }
 
+/* Of several that are selected, both ends are: a way from one to the other is drawn. */
+static gboolean
+is_on_path (const TdGraphPainter *g, const TdVizEdge *e)
+{
+  return g->panel->n_selected > 1 && td__graph_is_selected (g, e->from)
+         && td__graph_is_selected (g, e->to);
+}
+
 static TdStyle
 edge_style (const TdGraphPainter *g, const TdVizEdge *e)
 {
@@ -38,7 +46,7 @@ edge_style (const TdGraphPainter *g, const TdVizEdge *e)
                       .flags = TD_PRIM_ARROW_END };
   if (!run)
     s.dash = TD_DASH_DASHED;
-  else if (td__graph_is_at_playhead (g, e->to))
+  if ((run && td__graph_is_at_playhead (g, e->to)) || is_on_path (g, e))
     {
       s.stroke = TD_ROLE_ACCENT;
       s.stroke_width = 2;
@@ -130,6 +138,22 @@ add_new_part (TdGraphPainter *g, TdScenePoint *q, guint n, const TdStyle *style)
   td_scene_add_line (g->b, q + first, (int)(n - first), style);
 }
 
+/* What goes over a wire, for the pointer. Owner: the caller. */
+static char *
+dup_load (const TdGraphPainter *g, const TdVizEdge *e)
+{
+  char bytes[TD_FORMAT_SIZE];
+
+  td_format_bytes (bytes, e->bytes);
+  if (e->var < 0)
+    return NULL;
+  if (e->n_vars > 1)
+    return g_strdup_printf ("%u values · %s", e->n_vars, bytes);
+  g_autofree char *shape = td_iteration_dup_shape (g->iteration, (guint)e->var, TRUE);
+  const char *name = td_iteration_get_var_name (g->iteration, (guint)e->var);
+  return g_strdup_printf ("%s%s%s · %s", name, *name ? " " : "", shape, bytes);
+}
+
 static void
 add_edge (TdGraphPainter *g, guint i)
 {
@@ -144,7 +168,8 @@ add_edge (TdGraphPainter *g, guint i)
                            g->layout->points[route->first_point + k].y + g->dy };
   if (e->var >= 0)
     key = td_iteration_get_tape (g->iteration)->vars[e->var].key;
-  td_scene_mark (g->b, TD_TAG_EDGE, key, e->event, e->label);
+  g_autofree char *load = dup_load (g, e);
+  td_scene_mark (g->b, TD_TAG_EDGE, key, e->event, load);
   add_new_part (g, q, route->n_points, &style);
   td_scene_unmark (g->b);
   if (is_first_label (g, i) && e->kind != TD_EDGE_SAVED && e->kind != TD_EDGE_STUB)

@@ -58,6 +58,15 @@ td__graph_is_at_playhead (const TdGraphPainter *g, gint node)
   return node >= 0 && node == g->playhead;
 }
 
+gboolean
+td__graph_is_selected (const TdGraphPainter *g, gint node)
+{
+  const TdVizNode *n = &g->layout->view->nodes[node];
+
+  return td_panel_is_selected (g->panel, n->select_key)
+         || td_panel_is_selected (g->panel, n->key) || (g->linked && g->linked[node]);
+}
+
 /* ---- lanes and open groups ---- */
 
 static void
@@ -199,6 +208,8 @@ tooltip_of (TdGraphPainter *g, gint i)
   if (n->kind == TD_VIZ_GROUP && n->detail)
     g_string_append_printf (s, " · %s", n->detail);
   td__graph_append_replay (g, i, s);
+  if (td__graph_life_of (g, i) != TD_LIFE_UNKNOWN)
+    g_string_append_printf (s, " · %s", td__graph_life_words (td__graph_life_of (g, i)));
   if (n->time_ns > 0)
     g_string_append_printf (s, " · %s", td_format_ns (text, n->time_ns));
   if (n->bytes > 0)
@@ -245,26 +256,6 @@ add_stub (TdGraphPainter *g, gint i)
     }
 }
 
-/* A stripe of the heat scale at the left end, inside the outline: the text keeps its contrast.
- */
-static void
-add_heat_stripe (TdGraphPainter *g, gint i, TdSceneRect r)
-{
-  float v;
-
-  if (g->heat == TD_HEAT_OFF || !isfinite (g->heat_values[i]))
-    return;
-  v = g->heat_values[i];
-  TdHeat stripe = { .rows = 1,
-                    .cols = 1,
-                    .values = &v,
-                    .map = TD_COLORMAP_CIVIDIS,
-                    .lo = g->heat_lo,
-                    .hi = g->heat_hi };
-  td_scene_add_heat (g->b, (TdSceneRect){ r.x + 3, r.y + 7, 5, MAX (4, r.height - 14) },
-                     &stripe);
-}
-
 static void
 add_node_text (TdGraphPainter *g, gint i, TdSceneRect r, gboolean run)
 {
@@ -283,12 +274,7 @@ add_node_text (TdGraphPainter *g, gint i, TdSceneRect r, gboolean run)
 
   if (!folded && n->kind == TD_VIZ_OP)
     g_snprintf (number, sizeof number, "%d", n->event);
-  if (g->heat == TD_HEAT_BYTES && n->bytes > 0)
-    td_format_bytes (number, n->bytes);
-  else if (g->heat == TD_HEAT_TIME && n->time_ns > 0)
-    td_format_ns (number, n->time_ns);
-  else if (g->heat == TD_HEAT_NORM && isfinite (g->heat_values[i]))
-    td_format_value (number, pow (10, (double)g->heat_values[i]));
+  td__graph_format_heat (g, i, number);
   if (n->n_fused > 1)
     {
       TdTextStyle corner
@@ -361,8 +347,8 @@ add_node (TdGraphPainter *g, gint i)
   TdSceneRect r = td__graph_rect (g, &g->layout->nodes[i]);
   gboolean run = td__graph_has_run (g, n->event);
   gboolean at = td__graph_is_at_playhead (g, i);
-  gboolean selected = td_panel_is_selected (g->panel, n->select_key)
-                      || td_panel_is_selected (g->panel, n->key) || (g->linked && g->linked[i]);
+  gboolean selected = td__graph_is_selected (g, i);
+  TdLife life = td__graph_life_of (g, i);
   gboolean replayed = td__graph_count_replayed (g, i) > 0;
   TdStyle style
       = { .fill = TD_ROLE_NODE, .stroke = TD_ROLE_NODE_STROKE, .flags = TD_PRIM_NODE };
@@ -380,6 +366,12 @@ add_node (TdGraphPainter *g, gint i)
     {
       add_ground (g, n, shape, radius, r);
       style.dash = TD_DASH_DASHED;
+      style.fill_alpha = 0.3;
+    }
+  else if (life == TD_LIFE_FREED) /* a ghost: the memory has gone */
+    {
+      add_ground (g, n, shape, radius, r);
+      style.dash = TD_DASH_FINE;
       style.fill_alpha = 0.3;
     }
   if (n->failed)
@@ -411,8 +403,8 @@ add_node (TdGraphPainter *g, gint i)
   td_scene_mark (g->b, TD_TAG_NODE, n->select_key, n->event, tooltip);
   td_scene_add_shape (g->b, shape, r, radius, &style);
   td_scene_unmark (g->b);
-  add_heat_stripe (g, i, r);
-  add_node_text (g, i, r, run);
+  td__graph_add_heat_stripe (g, i, r);
+  add_node_text (g, i, r, run && life != TD_LIFE_FREED);
   if (replayed)
     td__graph_add_replay_sign (g, r.x + r.width - 15, r.y + 4, run);
   td__graph_add_marks (g, i, r);
@@ -447,49 +439,6 @@ add_heads (TdGraphPainter *g)
     }
 }
 
-/* ---- heat ---- */
-
-static double
-norm_of (const TdIteration *iteration, gint event)
-{
-  const TdTapeIteration *t = td_iteration_get_tape (iteration);
-  const TdTapeEvent *e = &t->events[event];
-
-  for (guint i = 0; e->n_out > 0 && i < t->n_stats; i++)
-    if (t->stats[i].var == t->outs[e->first_out])
-      return t->stats[i].l2;
-  return NAN;
-}
-
-static void
-prepare_heat (TdGraphPainter *g)
-{
-  TdVizView *view = g->layout->view;
-
-  if (g->heat == TD_HEAT_OFF)
-    return;
-  g->heat_values = g_new (float, MAX (view->n_nodes, 1));
-  g->heat_lo = G_MAXDOUBLE;
-  g->heat_hi = -G_MAXDOUBLE;
-  for (guint i = 0; i < view->n_nodes; i++)
-    {
-      const TdVizNode *n = &view->nodes[i];
-      double v = g->heat == TD_HEAT_BYTES  ? (double)n->bytes
-                 : g->heat == TD_HEAT_TIME ? (double)n->time_ns
-                 : n->kind == TD_VIZ_OP    ? norm_of (g->iteration, n->event)
-                                           : NAN;
-
-      /* log scale: one large layer must not paint all others alike */
-      v = v > 0 ? log10 (v) : NAN;
-      g->heat_values[i] = (float)v;
-      if (isfinite (v))
-        {
-          g->heat_lo = MIN (g->heat_lo, v);
-          g->heat_hi = MAX (g->heat_hi, v);
-        }
-    }
-}
-
 /* ---- the picture ---- */
 
 #define MARGIN 14
@@ -518,7 +467,8 @@ td_graph_scene_new (const TdLayout *layout, const TdPanelView *panel, TdHeatBy h
     g.playhead = td_viz_view_find_event (view, panel->event);
   if (g.playhead >= 0 && !shows_event (&view->nodes[g.playhead], panel->event))
     g.playhead = -1;
-  prepare_heat (&g);
+  td__graph_prepare_heat (&g);
+  td__graph_find_lives (&g);
   td__graph_link_selection (&g);
 
   for (int lane = 0; lane < TD_N_LANES; lane++)
@@ -536,6 +486,7 @@ td_graph_scene_new (const TdLayout *layout, const TdPanelView *panel, TdHeatBy h
   td__graph_add_pills (&g);
   add_heads (&g);
   g_free (g.heat_values);
+  g_free (g.lives);
   g_free (g.linked);
   return td_scene_builder_end (g.b);
 }

@@ -16,7 +16,7 @@ typedef enum
   TD_HEAT_OFF,
   TD_HEAT_BYTES, /* of the outputs */
   TD_HEAT_TIME,
-  TD_HEAT_NORM, /* of the first output or gradient, where recorded */
+  TD_HEAT_NORM, /* of the first output or gradient, where recorded; or that it is NaN */
   TD_N_HEATS
 } TdHeatBy;
 

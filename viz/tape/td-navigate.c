@@ -296,6 +296,44 @@ td_navigate_where_used (const TdIteration *it, gint event)
   return found;
 }
 
+/* Whether one of the events that read what `event` wrote is marked. */
+static gboolean
+leads_to (const TdIteration *it, gint event, const guint8 *marked, gint last)
+{
+  g_autoptr (GArray) users = td_navigate_where_used (it, event);
+
+  for (guint i = 0; i < users->len && g_array_index (users, gint32, i) <= last; i++)
+    if (marked[g_array_index (users, gint32, i)])
+      return TRUE;
+  return FALSE;
+}
+
+GArray *
+td_navigate_between (const TdIteration *it, gint from, gint to)
+{
+  GArray *found = g_array_new (FALSE, FALSE, sizeof (gint32));
+  g_autofree guint8 *leads = NULL, *reached = NULL;
+
+  if (!in_range (it, from) || !in_range (it, to) || from > to)
+    return found;
+  leads = g_malloc0 ((gsize)to + 1);
+  reached = g_malloc0 ((gsize)to + 1);
+  leads[to] = 1;
+  for (gint event = to - 1; event >= from; event--)
+    leads[event] = leads_to (it, event, leads, to);
+  reached[from] = leads[from];
+  for (gint32 event = from; event <= to; event++)
+    {
+      if (!reached[event])
+        continue;
+      g_array_append_val (found, event);
+      g_autoptr (GArray) users = td_navigate_where_used (it, event);
+      for (guint i = 0; i < users->len && g_array_index (users, gint32, i) <= to; i++)
+        reached[g_array_index (users, gint32, i)] = leads[g_array_index (users, gint32, i)];
+    }
+  return found;
+}
+
 gint
 td_navigate_twin (const TdIteration *it, gint event)
 {

@@ -44,6 +44,9 @@ gint td_navigate_first_of_phase (const TdIteration *iteration, gint phase);
 GArray *td_navigate_where_from (const TdIteration *iteration, gint event, gboolean skip_views);
 /** List the events that read what `event` wrote, in order. Owner: as above. */
 GArray *td_navigate_where_used (const TdIteration *iteration, gint event);
+/** List the events on the ways by which what `from` wrote reaches `to`, both of them included,
+ * in order; none: it does not. Owner: as above. */
+GArray *td_navigate_between (const TdIteration *iteration, gint from, gint to);
 /** Return the twin: of a forward event its first backward event, of a backward event the
  * forward one, of an update the event that made the gradient; -1 if there is none. */
 gint td_navigate_twin (const TdIteration *iteration, gint event);

@@ -642,7 +642,7 @@ view__says_all_of_lenet_as_text (void **state)
 }
 
 static void
-graph__finds_text_in_names_layers_and_sites (void **state)
+graph__finds_text_in_names_layers_shapes_and_sites (void **state)
 {
   g_autoptr (TdIteration) it = td_synthetic_lenet (0);
   TdVizGraph *graph = td_iteration_get_graph (it);
@@ -653,6 +653,12 @@ graph__finds_text_in_names_layers_and_sites (void **state)
   g_array_unref (found);
   found = td_viz_graph_find_text (graph, "model.c:33");
   assert_int_equal (found->len, 2); /* the loss and its gradient */
+  g_array_unref (found);
+  found = td_viz_graph_find_text (graph, "(64, 10)");
+  assert_true (found->len > 0); /* what the last layer makes, and its gradient */
+  g_array_unref (found);
+  found = td_viz_graph_find_text (graph, "64, 10)"); /* which does not begin as a shape does */
+  assert_int_equal (found->len, 0);
   g_array_unref (found);
   found = td_viz_graph_find_text (graph, "conv9");
   assert_int_equal (found->len, 0);
@@ -688,7 +694,7 @@ main (void)
     td_test (view__draws_saved_edges_with_their_bytes_in_the_row),
     td_test (view__counts_what_has_run),
     td_test (view__says_all_of_lenet_as_text),
-    td_test (graph__finds_text_in_names_layers_and_sites),
+    td_test (graph__finds_text_in_names_layers_shapes_and_sites),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

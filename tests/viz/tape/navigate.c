@@ -196,6 +196,39 @@ anomaly__is_a_failed_call_or_a_nan (void **state)
   (void)state;
 }
 
+/* a and b are read by c; d reads a only, and nothing leads from b to it. */
+static void
+between__lists_what_lies_on_the_ways (void **state)
+{
+  static const struct
+  {
+    gint from, to;
+    guint n;
+    gint32 events[4];
+  } cases[] = { { 0, 2, 2, { 0, 2 } },    { 0, 4, 4, { 0, 2, 3, 4 } }, { 1, 3, 0, { 0 } },
+                { 1, 4, 3, { 1, 2, 4 } }, { 2, 2, 1, { 2 } },          { 4, 0, 0, { 0 } },
+                { -1, 2, 0, { 0 } },      { 0, 99, 0, { 0 } } };
+  TdSynthetic *s = td_synthetic_new (0);
+  guint x = td_synthetic_input (s, "x", TD_SHAPE (4));
+  guint a = TD_OP (s, "tanh", 1, TD_SHAPE (4), x), b = TD_OP (s, "exp", 2, TD_SHAPE (4), x);
+  guint c = TD_OP (s, "add", 3, TD_SHAPE (4), a, b), d = TD_OP (s, "relu", 4, TD_SHAPE (4), a);
+
+  TD_OP (s, "mul", 5, TD_SHAPE (4), c, d);
+  {
+    g_autoptr (TdIteration) it = td_synthetic_finish (s);
+
+    for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+      {
+        g_autoptr (GArray) found = td_navigate_between (it, cases[i].from, cases[i].to);
+
+        assert_int_equal (found->len, cases[i].n);
+        for (guint k = 0; k < found->len; k++)
+          assert_int_equal (g_array_index (found, gint32, k), cases[i].events[k]);
+      }
+  }
+  (void)state;
+}
+
 static void
 iteration__lists_each_reader_once (void **state)
 {
@@ -235,6 +268,7 @@ main (void)
     td_test (loss__is_what_backward_begins_with),
     td_test (loss__is_not_what_runs_between_it_and_backward),
     td_test (anomaly__is_a_failed_call_or_a_nan),
+    td_test (between__lists_what_lies_on_the_ways),
     td_test (iteration__lists_each_reader_once),
   };
 
