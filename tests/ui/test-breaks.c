@@ -136,6 +136,38 @@ breaks__are_set_counted_changed_switched_and_removed (void **state)
   wait_row (0, NULL);
 }
 
+/* Each is typed, stops the program that goes on, says why, and is taken away again. */
+static void
+breaks__stop_at_lines_iterations_numbers_and_bytes (void **state)
+{
+  pause_model ();
+  ui_test_do ("break-when", NULL);
+  ui_test_settle ();
+  wait_row (0, "on, error, stopped 0 times");
+  g_autofree char *later = g_strdup_printf (
+      "iteration >= %d", (int)td_session_get_head (ui_test_session ()).iteration + 1000);
+  g_autofree char *source
+      = td_test_read_file (td_test_source ("tests/ui/models/train.c"), NULL);
+  guint line = 1;
+  for (const char *c = source; c < strstr (source, "td_relu ("); c++)
+    line += *c == '\n';
+  g_autofree char *place = g_strdup_printf ("line == train.c:%u", line);
+  const char *const conditions[]
+      = { place, later, "norm > 0.5", "norm(grad) > 0.1", "bytes > 1", "phase == backward" };
+  for (guint i = 0; i < G_N_ELEMENTS (conditions); i++)
+    {
+      g_autofree char *set = g_strdup_printf ("on, %s, stopped 0 times", conditions[i]);
+      g_autofree char *hit = g_strdup_printf ("on, %s, stopped once", conditions[i]);
+      enter (0, conditions[i]);
+      wait_row (1, set);
+      ui_test_do ("play", NULL);
+      wait_row (1, hit);
+      ui_test_wait ("a paused program", is_state, (gpointer) "paused");
+      g_signal_emit_by_name (remove_button (1), "clicked");
+      wait_row (1, NULL);
+    }
+}
+
 /* Whether it thinks that what is typed goes to it. */
 static gboolean
 has_keyboard (GtkWidget *entry)
@@ -183,6 +215,7 @@ main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     ui_test (breaks__are_set_counted_changed_switched_and_removed),
+    ui_test (breaks__stop_at_lines_iterations_numbers_and_bytes),
     ui_test (breaks__of_a_program_that_ends_give_the_keyboard_back),
     ui_test (breaks__of_a_recording_are_none),
   };

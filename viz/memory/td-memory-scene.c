@@ -372,6 +372,27 @@ add_previous (Stack *s, const TdMemoryProfile *previous, guint from)
   td_scene_add_text (s->b, s->plot.x + s->plot.width, s->plot.y - 10, label, &text);
 }
 
+/* The peak, where it is highest first; what was alive then is in the legend once the playhead
+ * is there. */
+static void
+add_peak (Stack *s, const TdIteration *iteration, const TdMemoryProfile *profile)
+{
+  guint at = profile->peak_event;
+  double x = x_of (s, at + 0.5), y = y_of (s, (double)profile->peak_bytes);
+  TdStyle dot = { .fill = TD_ROLE_TEXT, .stroke = TD_ROLE_VIEW, .stroke_width = 1 };
+  char bytes[TD_FORMAT_SIZE];
+
+  if (profile->peak_bytes == 0 || at >= td_iteration_get_n_events (iteration))
+    return;
+  g_autofree char *words
+      = g_strdup_printf ("peak %s · event %u, %s", td_format_bytes (bytes, profile->peak_bytes),
+                         at, td_iteration_get_op_name (iteration, at));
+  td_scene_mark (s->b, TD_TAG_EVENT, td_iteration_get_tape (iteration)->events[at].key, at,
+                 words);
+  td_scene_add_shape (s->b, TD_PRIM_ELLIPSE, (TdSceneRect){ x - 3.5, y - 3.5, 7, 7 }, 0, &dot);
+  td_scene_unmark (s->b);
+}
+
 /* One device's memory over the events. */
 static void
 draw_events (Stack *s, const TdIteration *iteration, const TdMemoryProfile *profile,
@@ -404,6 +425,7 @@ draw_events (Stack *s, const TdIteration *iteration, const TdMemoryProfile *prof
   for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
     add_area (s, td_category_order[i], NULL, profile->n_steps, base);
   g_clear_pointer (&s->tallest, g_free);
+  add_peak (s, iteration, profile);
   add_outside (s, outside);
   if (dashed)
     add_previous (s, previous, profile->n_steps);
