@@ -1,7 +1,8 @@
 /* Rows of the list of features that are about panels, in the window: numbers and histograms
  * without values, rules of gradients, the way of a NaN, gradients that are missing, memory at
- * its peak, lanes and gaps of time, and that a recording is thinned. SPDX-License-Identifier:
- * MIT */
+ * its peak, lanes and gaps of time, and that a recording is thinned.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
 #include <math.h>
