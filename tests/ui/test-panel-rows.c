@@ -224,6 +224,39 @@ timeline__has_lanes_of_the_host_and_names_gaps (void **state)
   assert_true (n > 0);
 }
 
+/* ---- what is saved ---- */
+
+/* The chart that has the keyboard; without one nothing is written. */
+static void
+charts__are_saved_as_svg_pdf_and_png (void **state)
+{
+  static const struct
+  {
+    const char *page, *panel, *picture, *file, *begins;
+  } rows[] = { { "debug", "memory", "events", "memory.svg", "<svg" },
+               { "debug", "gradients", "heatmap", "gradients.pdf", "%PDF" },
+               { "debug", "schedule", "timeline", "timeline.png", "\x89PNG" },
+               { "curves", "curves", "curves", "curves.svg", "<svg" } };
+  ui_test_resize (1440, 900);
+  ui_test_open_sample (NULL);
+  gtk_window_set_focus (GTK_WINDOW (ui_test_window ()), NULL);
+  ui_test_do ("save-panel", td_test_tmp ("none.svg"));
+  assert_false (g_file_test (td_test_tmp ("none.svg"), G_FILE_TEST_EXISTS));
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *text = NULL;
+      ui_test_do ("show-page", rows[i].page);
+      TdSceneView *view = ui_test_panel_scene_view (rows[i].panel, rows[i].picture);
+      assert_true (gtk_widget_grab_focus (GTK_WIDGET (view)));
+      ui_test_do ("save-panel", td_test_tmp (rows[i].file));
+      assert_true (g_file_get_contents (td_test_tmp (rows[i].file), &text, NULL, NULL));
+      assert_non_null (strstr (text, rows[i].begins));
+    }
+  g_autofree char *memory = NULL;
+  assert_true (g_file_get_contents (td_test_tmp ("memory.svg"), &memory, NULL, NULL));
+  assert_contains (memory, "Activations"); /* text stays text */
+}
+
 /* ---- the recording ---- */
 
 /* Of a long run on a small budget: from where on it is whole stands beside the scrubber. */
@@ -262,6 +295,7 @@ main (int argc, char **argv)
     ui_test (nan__its_way_is_drawn_in_the_graph),
     ui_test (memory__says_what_was_alive_at_the_peak),
     ui_test (timeline__has_lanes_of_the_host_and_names_gaps),
+    ui_test (charts__are_saved_as_svg_pdf_and_png),
     ui_test (deck__says_from_where_on_a_thinned_recording_is_whole),
   };
   ui_test_init (&argc, &argv);

@@ -242,26 +242,45 @@ save_dot (TdLayout *layout, const char *path, GError **error)
   return g_file_set_contents (path, text, -1, error);
 }
 
+static const char *
+format_of (const char *path)
+{
+  const char *dot = strrchr (path, '.');
+  return dot ? dot + 1 : "png";
+}
+
+static gboolean
+save_scene (TdScene *scene, const char *path, GError **error)
+{
+  const char *format = format_of (path);
+  return td_scene_export (scene, format, path, strcmp (format, "png") == 0 ? 2.0 : 1.0,
+                          td_scene_view_get_theme (), error);
+}
+
+static void
+say_saved (TdWindow *self, const char *path, const GError *error)
+{
+  g_autofree char *text = g_strdup_printf (_ ("Saved %s"), path);
+  if (error)
+    td__window_show_info (self, GTK_MESSAGE_ERROR, error->message);
+  else
+    td__window_toast (self, text);
+}
+
 static void
 save_picture (TdWindow *self, const char *path)
 {
   g_autoptr (GError) error = NULL;
-  const char *dot = strrchr (path, '.');
-  const char *format = dot ? dot + 1 : "png";
   TdScene *scene = td_graph_view_get_scene (graph_view (self));
   if (!scene)
     return;
-  if (shows_compare (self) ? !td__window_save_compare (self, format, path, &error)
-      : strcmp (format, "dot") == 0
-          ? !save_dot (td_graph_view_get_layout (graph_view (self)), path, &error)
-          : !td_scene_export (scene, format, path, strcmp (format, "png") == 0 ? 2.0 : 1.0,
-                              td_scene_view_get_theme (), &error))
-    td__window_show_info (self, GTK_MESSAGE_ERROR, error->message);
+  if (shows_compare (self))
+    td__window_save_compare (self, format_of (path), path, &error);
+  else if (strcmp (format_of (path), "dot") == 0)
+    save_dot (td_graph_view_get_layout (graph_view (self)), path, &error);
   else
-    {
-      g_autofree char *text = g_strdup_printf (_ ("Saved %s"), path);
-      td__window_toast (self, text);
-    }
+    save_scene (scene, path, &error);
+  say_saved (self, path, error);
 }
 
 static void
@@ -275,6 +294,45 @@ static void
 run_save_picture (TdWindow *self, const char *parameter)
 {
   save_picture (self, parameter);
+}
+
+/* The picture of a panel that has the keyboard. NULL: none has. */
+static TdScene *
+focused_scene (TdWindow *self)
+{
+  GtkWidget *focus = gtk_window_get_focus (GTK_WINDOW (self));
+  GtkWidget *view = focus ? gtk_widget_get_ancestor (focus, TD_TYPE_SCENE_VIEW) : NULL;
+  return view ? td_scene_view_get_scene (TD_SCENE_VIEW (view)) : NULL;
+}
+
+static void
+save_panel (TdWindow *self, const char *path)
+{
+  g_autoptr (GError) error = NULL;
+  TdScene *scene = focused_scene (self);
+  if (!scene)
+    {
+      td__window_toast (self, _ ("Put the keyboard into a picture first"));
+      return;
+    }
+  save_scene (scene, path, &error);
+  say_saved (self, path, error);
+}
+
+static void
+run_export_panel (TdWindow *self, const char *parameter)
+{
+  if (focused_scene (self))
+    td__window_ask_where (self, _ ("Export the Picture (.png, .svg or .pdf)"), "picture.svg",
+                          save_panel);
+  else
+    td__window_toast (self, _ ("Put the keyboard into a picture first"));
+}
+
+static void
+run_save_panel (TdWindow *self, const char *parameter)
+{
+  save_panel (self, parameter);
 }
 
 /* ---- window ---- */
@@ -402,6 +460,8 @@ static const TdWindowAction actions[] = {
   { "lesson-compare", td__run_lesson_compare, TD_NEEDS_NO_RECORDING },
   { "export", run_export, TD_NEEDS_EVENTS },
   { "save-picture", run_save_picture, TD_NEEDS_EVENTS, TRUE },
+  { "export-panel", run_export_panel, TD_NEEDS_EVENTS },
+  { "save-panel", run_save_panel, TD_NEEDS_EVENTS, TRUE },
   { "back", run_back, TD_NEEDS_PAST },
   { "forward", run_forward, TD_NEEDS_FUTURE },
   { "show-page", run_show_page, TD_NEEDS_RECORDING, TRUE },
