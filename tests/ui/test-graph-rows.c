@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
+#include <gdk/x11/gdkx.h>
 #include <string.h>
 
 #include "pages/td-graph-page.h"
@@ -337,7 +338,7 @@ canvas__path_to_the_loss_and_to_the_playhead_is_drawn (void **state)
 static void
 canvas__minimap_is_there_for_what_is_out_of_sight (void **state)
 {
-  TdSceneRect box, before, after;
+  TdSceneRect box;
   open_at ("i=59&e=12");
   ui_test_do ("fit", NULL);
   ui_test_settle ();
@@ -348,23 +349,62 @@ canvas__minimap_is_there_for_what_is_out_of_sight (void **state)
   assert_true (td__graph_view_minimap_box (canvas (), &box));
   assert_true (box.x > 0 && box.y > 0);
   ui_test_save_picture ("minimap.png");
-  /* its places are those of the graph: the upper left corner of what is laid out, and the
-   * middle of what is in sight */
+  /* its places are those of the graph, and what is in sight has a frame */
   const TdLayout *layout = td_graph_view_get_layout (canvas ());
   TdSceneRect visible = td_viewport_visible (&canvas ()->viewport);
   TdPanelView panel = { .event = 12 };
   g_autoptr (TdScene) map = td_graph_minimap_new (layout, &panel, &visible);
   g_autofree char *dump = td_scene_dump (map);
-  assert_contains (dump, "stroke=accent"); /* the frame around what is in sight */
-  TdScenePoint corner = td_graph_minimap_point (layout, box.width / 2, box.height / 2);
-  assert_float_equal (corner.x, layout->bounds.x + layout->bounds.width / 2, 1);
-  assert_float_equal (corner.y, layout->bounds.y + layout->bounds.height / 2, 1);
-  assert_true (td_graph_view_get_event (canvas (), LOSS, &before));
-  ui_test_do ("first-event", NULL); /* the view follows, and the map with it */
+  assert_contains (dump, "stroke=accent");
+  TdScenePoint middle = td_graph_minimap_point (layout, box.width / 2, box.height / 2);
+  assert_float_equal (middle.x, layout->bounds.x + layout->bounds.width / 2, 1);
+  assert_float_equal (middle.y, layout->bounds.y + layout->bounds.height / 2, 1);
+}
+
+/* As if it had been done by hand, at a place of the canvas. */
+static void
+do_by_hand (double x, double y, const char *deeds)
+{
+  GtkWidget *window = GTK_WIDGET (ui_test_window ());
+  GdkSurface *surface = gtk_native_get_surface (GTK_NATIVE (window));
+  double left, top, at_x, at_y;
+  int status = -1;
+  gtk_native_get_surface_transform (GTK_NATIVE (window), &left, &top);
+  gtk_widget_translate_coordinates (GTK_WIDGET (canvas ()), window, x, y, &at_x, &at_y);
+  g_autofree char *line = g_strdup_printf ("xdotool mousemove --window %lu %d %d %s",
+                                           (gulong)gdk_x11_surface_get_xid (surface),
+                                           (int)(at_x + left), (int)(at_y + top), deeds);
+  assert_true (g_spawn_command_line_sync (line, NULL, NULL, &status, NULL));
+  assert_int_equal (status, 0);
+}
+
+static gboolean
+sees_the_end (gpointer unused)
+{
+  TdSceneRect visible = td_viewport_visible (&canvas ()->viewport);
+  return visible.y + visible.height > canvas ()->viewport.content_height - 60;
+}
+
+static void
+canvas__minimap_drags_the_view (void **state)
+{
+  TdSceneRect box;
+  g_autofree char *xdotool = g_find_program_in_path ("xdotool");
+  if (!xdotool || !GDK_IS_X11_DISPLAY (gdk_display_get_default ()))
+    skip ();
+  open_at ("i=59&e=0");
+  ui_test_do ("zoom-normal", NULL);
+  ui_test_do ("zoom-in", NULL);
   ui_test_settle ();
-  assert_true (td_graph_view_get_event (canvas (), LOSS, &after));
-  TdSceneRect moved = td_viewport_visible (&canvas ()->viewport);
-  assert_true (before.y != after.y ? moved.y != visible.y : moved.y == visible.y);
+  assert_true (td__graph_view_minimap_box (canvas (), &box));
+  assert_false (sees_the_end (NULL));
+  do_by_hand (box.x + box.width / 2, box.y + 8, "mousedown 1");
+  for (double part = 0.2; part < 1; part += 0.2)
+    do_by_hand (box.x + box.width / 2, box.y + part * box.height, "");
+  do_by_hand (box.x + box.width / 2, box.y + box.height - 6, "mouseup 1");
+  ui_test_wait ("the lower end of the graph", sees_the_end, NULL);
+  assert_moment (59, 0); /* it is no click on a node */
+  assert_int_equal (count_selected (), 0);
 }
 
 static gboolean
@@ -517,6 +557,7 @@ main (int argc, char **argv)
     ui_test (canvas__operations_whose_output_is_freed_are_ghosts),
     ui_test (canvas__path_to_the_loss_and_to_the_playhead_is_drawn),
     ui_test (canvas__minimap_is_there_for_what_is_out_of_sight),
+    ui_test (canvas__minimap_drags_the_view),
     ui_test (canvas__lights_up_as_a_recording_is_played),
     ui_test (find__takes_a_layer_an_operation_a_shape_a_type_and_a_place),
     ui_test (canvas__is_walked_by_the_keyboard_alone),
