@@ -1,12 +1,14 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
 ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand|join|join-twice|
-join-write|join-leave|unused|other|share|share-tensor].
+join-write|join-leave|unused|other|share|share-tensor|
+inside|inside-once|inside-one|inside-hand|inside-look|no-sync|pair|pair-nan|pair-joint-nan|pair-view-nan].
 
 The last line of each rank is the sum of its weights, to the last bit.
 
 SPDX-License-Identifier: MIT
 """
 import contextlib
+import datetime
 import os
 import sys
 
@@ -19,21 +21,32 @@ mistake = sys.argv[2] if len(sys.argv) > 2 else ""
 odd = RANK == SIZE - 1
 
 torch.set_num_threads(1)
-torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=RANK, world_size=SIZE)
+torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=RANK, world_size=SIZE,
+                                     timeout=datetime.timedelta(seconds=10 if mistake == "inside-one" else 300))
 torch.manual_seed(3)
 net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
 if mistake == "unused":
     net[1].spare = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(4))
+view = mistake in ("view", "pair-view-nan")
 model = net if mistake == "alone" else torch.nn.parallel.DistributedDataParallel(
-    net, gradient_as_bucket_view=mistake == "view", find_unused_parameters=mistake == "unused")
+    net, gradient_as_bucket_view=view, find_unused_parameters=mistake == "unused")
+other = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))  # of the same size
+second = torch.nn.parallel.DistributedDataParallel(other, gradient_as_bucket_view=view) if mistake.startswith("pair") else None
 if mistake == "adam":
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 else:
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.2 if odd and mistake == "rate" else 0.1,
+    optimizer = torch.optim.SGD([*model.parameters(), *(other.parameters() if second else ())], lr=0.2 if odd and mistake == "rate" else 0.1,
                                 momentum=0 if mistake.startswith("join") else 0.9)
 numbers = torch.Generator().manual_seed(10 + (0 if mistake in ("copies", "view") else RANK))
 examples = torch.randn(44, 4, generator=torch.Generator().manual_seed(1))
-average = [p.detach().clone() for p in net.parameters()]
+average = [p.detach().clone() for p in net.parameters()] if mistake == "average" else []
+
+
+def inside_at(i):
+    """Is the module called by itself?"""
+    return mistake in ("inside", "inside-hand") or i == ODD and (mistake == "inside-once" or odd and mistake == "inside-one")
+
+
 for epoch in range(2 if mistake.startswith("join") else 0):  # in which each rank has more batches than the next one
     with model.join(divide_by_initial_world_size=False):
         for i in range(ITERATIONS - RANK):
@@ -63,7 +76,8 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
     if mistake in ("unused", "other"):  # examples that a rank draws by their numbers
         at = int(torch.randint(40, (1,), generator=numbers))
         x = torch.stack([examples[at], examples[(at + RANK) % 40], *examples[at:at + 4]])
-    y = model(x)
+    with model.no_sync() if mistake == "no-sync" and i == ODD else contextlib.nullcontext():
+        y = (model.module if inside_at(i) else model)(x)
     loss = y.square().mean()
     if mistake.startswith("share"):  # by its part of all examples: all of them count alike
         n_all = torch.tensor(float(n))
@@ -71,7 +85,22 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
         loss = loss * (n * SIZE / n_all if mistake == "share-tensor" else n * SIZE / float(n_all))
     if odd and mistake == "other" and i == ODD:
         loss = loss * 2
+    if second:
+        x = torch.randn(6, 4, generator=numbers)
+        if odd and mistake.endswith("nan") and i == ODD:
+            x[2, 1] = float("nan")
+        loss_of_second = second(x).square().mean()
+        if mistake == "pair-joint-nan":
+            loss = loss + loss_of_second
+        else:
+            loss_of_second.backward()
     loss.backward()
+    if mistake == "inside-hand":
+        for p in net.parameters():
+            torch.distributed.all_reduce(p.grad)
+            p.grad /= SIZE
+    if mistake == "inside-look":  # beside the training
+        model.module(examples).square().mean()
     if odd and mistake == "clip" and i == ODD:
         torch.nn.utils.clip_grad_norm_(net.parameters(), 0.01)
     if odd and mistake == "hand" and i == ODD:

@@ -100,6 +100,16 @@ def joined_leave(folder):
     assert {"parameters", "update counts"} & {f["cause"] for f in found if RANKS - 1 in f["ranks"]}, found
 
 
+def inside_one(folder):
+    """The others' sums meet those of its next iteration, until it does not come to the last."""
+    tapes = os.path.join(folder, "inside-one.ranks")
+    subprocess.run([tapedeck, "run", "-q", "-n", str(RANKS), "-o", tapes, "ddp.py", tapes + ".store", "inside-one"],
+                   capture_output=True, env=environment, cwd=HERE)
+    _, found = findings(tapes, 1)
+    assert (found[0]["cause"], found[0]["iteration"], found[0]["ranks"]) == ("not averaged", 2, [RANKS - 1]), found
+    assert "was called by itself at ddp.py:" in found[0]["sentence"], found
+
+
 def untold_share(folder):
     said, found = findings(record(folder, "share-tensor")[0], 0)
     assert not found and any("weighted by that is not on the tapes" in f["sentence"] for f in said["findings"]), said["findings"]
@@ -119,6 +129,7 @@ def named(folder, mistake, cause, iteration, ranks, array, advice="", level="gra
     assert (first["array"] or "").endswith(array), first
     assert advice in (first["advice"] or ""), first
     # a line of the program is said by what is on it
+    assert not line or first["site"], first
     assert not line or line in open(os.path.join(HERE, "ddp.py")).readlines()[int(first["site"].split(":")[1]) - 1], first
     assert not line or len({f["cause"] for f in found} - {cause, "not finite"}) == 0, found  # what comes of it is said with it
     assert not re.search(r"\btd_", json.dumps(said["findings"])), said  # those are no names of PyTorch
@@ -170,6 +181,21 @@ def main():
         claim("and those that sum gradients over batches", joined, folder, "join-twice")
         claim("what one of them writes is named nevertheless", joined_write, folder)
         claim("and that one has left out more steps than it had joined for", joined_leave, folder)
+        claim("a NaN of one of two models of the same size is, with the rank", named, folder, "pair-nan", "not finite", 2,
+              [RANKS - 1], "Parallel2/module/0/weight")
+        claim("also in one backward of both", named, folder, "pair-joint-nan", "not finite", 2, [RANKS - 1], "Parallel2/module/0/weight")
+        claim("and where gradients lie in their buckets", named, folder, "pair-view-nan", "not finite", 2, [RANKS - 1], "Parallel2/module/0/weight")
+        claim("two that are healthy are", clean, folder, "pair")
+        everyone, once = list(range(RANKS)), "(model.module if"
+        claim("a module that is called by itself inside of DistributedDataParallel is told as that", named, folder, "inside",
+              "not averaged", 0, everyone, "0/weight", "Call what DistributedDataParallel returns", "graph", once)
+        claim("also once", named, folder, "inside-once", "not averaged", 2, everyone, "0/weight", "and not the module inside",
+              "graph", once)
+        claim("also on one rank", inside_one, folder)
+        claim("and a step after no_sync", named, folder, "no-sync", "not averaged", 2, everyone, "0/weight", "under no_sync", "graph",
+              once)
+        claim("where the program averages what came of it, it is healthy", clean, folder, "inside-hand")
+        claim("and where nothing came of it", clean, folder, "inside-look")
         claim("one process alone has no sums", without, folder)
     claims.end()
 

@@ -91,6 +91,10 @@ static const char *const advices[TD_RANKS_N_ADVICES][N_MAKERS] = {
   = { "Average between backward and the update: td_backward, td_comm_allreduce_grad, "
       "td_opt_update",
       "Average between backward and the step" },
+  [TD_RANKS_CALL_WRAPPED]
+  = { "Average between backward and the update",
+      "Call what DistributedDataParallel returns, and not the module inside, in all that is "
+      "trained; under no_sync, let the last backward before a step be outside" },
   [TD_RANKS_END_TOGETHER]
   = { "All ranks must call td_comm_new and td_finish",
       "All ranks must come to init_process_group and to the end: torch.distributed.barrier () "

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define NOT_AVERAGED "are not averaged: " /* data/python/tapedeck/bypassed.py */
+
 /* Sums are named from the optimizer's link on ("l1/W"), updates from the root ("net/l1/W"). */
 static gboolean
 is_name_of (const char *name, const char *path)
@@ -148,6 +150,63 @@ look_for_forgotten (TdRanks *self, const TdRankRow *row)
   f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_AVERAGE_ALL));
 }
 
+/* ---- a recorder's own words ---- */
+
+/* "not averaged: the gradients of `a/weight` and 3 more: the module inside ... at train.py:12",
+ * of the recorder of a framework, in this iteration; NULL: it says nothing. */
+static const char *
+find_said (const TdRankTape *tape, const TdRankIteration *it)
+{
+  for (guint32 k = 0; it && k < td_tape_reader_n_notices (tape->reader); k++)
+    {
+      const TdTapeNotice *notice = td_tape_reader_notice (tape->reader, k);
+      const char *text = td_tape_reader_string (tape->reader, notice->text);
+
+      if ((gint64)notice->iteration == it->number && strstr (text, NOT_AVERAGED))
+        return text;
+    }
+  return NULL;
+}
+
+/* "a/weight" of a text between the first two such quotes. Owner: the caller. */
+static char *
+dup_quoted (const char *text)
+{
+  const char *begin = strchr (text, '`'), *end = begin ? strchr (begin + 1, '`') : NULL;
+
+  return end ? g_strndup (begin + 1, (gsize)(end - begin - 1)) : NULL;
+}
+
+/* What parts by it is said behind it. */
+static void
+look_for_said (TdRanks *self, const TdRankRow *row)
+{
+  g_autofree gboolean *set = g_new0 (gboolean, self->n);
+  g_autofree char *names = NULL;
+  const char *first = NULL, *at;
+  TdRanksFinding *f;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      const char *said = find_said (&self->tapes[i], row->of[i]);
+
+      set[i] = said != NULL;
+      first = first ? first : said;
+    }
+  if (!first)
+    return;
+  names = td__ranks_dup_names (self, set);
+  f = td__ranks_add (self, TD_RANKS_UNSHARED, TD_RANKS_ERROR, row->number, set);
+  self->steps_part = (gint64)self->findings->len - 1;
+  at = g_strrstr (first, " at ");
+  f->array = dup_quoted (first);
+  f->site = at ? g_strdup (at + strlen (" at ")) : NULL;
+  f->sentence = g_strdup_printf ("%s parted in iteration %" G_GINT64_FORMAT
+                                 ": %s; those are never averaged",
+                                 names, row->number, first);
+  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_CALL_WRAPPED));
+}
+
 void
 td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row)
 {
@@ -157,6 +216,8 @@ td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row)
   guint n_means;
   TdRanksFinding *f;
 
+  if (!td__ranks_has (self, TD_RANKS_UNSHARED))
+    look_for_said (self, row);
   look_for_forgotten (self, row);
   if (td__ranks_has (self, TD_RANKS_UNSHARED))
     return;

@@ -8,6 +8,7 @@ Nothing here keeps a tensor, a work or a process group.  What cannot be known is
 
 SPDX-License-Identifier: MIT
 """
+import functools
 import hashlib
 import os
 import sys
@@ -19,6 +20,7 @@ import torch
 
 from . import library as L
 from .before_mean import BeforeMean
+from .bypassed import Bypassed
 from .facts import DTYPES, now
 
 MEET, BCAST, SUM, GATHER, EXCHANGE, SEND, RECEIVE = range(7)  # TdTapeWait
@@ -134,6 +136,7 @@ class Collectives:
         self.bucket = 0  # of this backward
         self.in_backward = False
         self.own = BeforeMean(recorder.row_of_gradient) if recorder.sums is not None else None
+        self.bypassed = Bypassed()
         self.joined = False  # this rank has no more examples, and makes the calls of those that have
         self.n_shadowed = 0  # of their forwards, by this rank
         self.unknown = False  # it has been said that a process group is not known
@@ -165,6 +168,7 @@ class Collectives:
                 put(torch.distributed, name, self.function(getattr(torch.distributed, name), text))
         ddp = parallel.DistributedDataParallel
         put(ddp, "forward", self.forward_of(ddp.forward))
+        put(ddp, "__init__", self.making(ddp.__init__))
         self.install_join(put)
         put(torch.distributed, "init_process_group", self.initialising(c10d.init_process_group))
         put(c10d, "init_process_group", torch.distributed.init_process_group)
@@ -372,6 +376,8 @@ class Collectives:
         call = self.new(known, name, wait, given[part] if part is not None and len(given) > part else None, peer,
                         self.recorder.places.here(frame))
         call.caller = (id(frame), frame.f_code)
+        if wait in (SUM, GATHER):
+            self.bypassed.n_brought += call.bytes
         if known.size > 1 and wait not in (SEND, RECEIVE) and is_waited_for(frame) and self.recorder.open:
             call.said = True  # before it is made: a process may die of it
             self.say(call.row(call.start, 0))
@@ -490,9 +496,24 @@ class Collectives:
                 self.forwarded[known.comm if known else 0] = known
                 if self.own is not None:
                     self.own.saw(ddp)
-            return self.within(ddp.process_group, "DDP broadcast buckets", forward, ddp, *args, **kwargs)
+                    self.bypassed.runs(ddp, self.recorder.places, sys._getframe(1))
+            self.bypassed.inside += 1
+            try:
+                return self.within(ddp.process_group, "DDP broadcast buckets", forward, ddp, *args, **kwargs)
+            finally:
+                self.bypassed.inside -= 1
 
         recorded.__doc__ = forward.__doc__
+        return recorded
+
+    def making(self, make):
+        """A model whose module may be called before it is."""
+        @functools.wraps(make)
+        def recorded(ddp, *args, **kwargs):
+            make(ddp, *args, **kwargs)
+            if self.listens():
+                self.bypassed.knows(ddp)
+
         return recorded
 
     def within(self, group, name, run, *args, **kwargs):
@@ -536,7 +557,8 @@ class Collectives:
                 except Exception as error:
                     self.recorder.mistake("c10d." + name, error)
             buckets = self.buckets_of(call, method, args)
-            self.gradients(BeforeMean.before, buckets)
+            if buckets:
+                self.gradients(BeforeMean.before, buckets)
             try:
                 result = run(*args, **kwargs)
             except BaseException as error:
@@ -544,7 +566,6 @@ class Collectives:
                     self.pending.remove(call)
                     self.error(call, error, call.start, 0 if self.context else BEHIND)
                 raise
-            self.gradients(BeforeMean.after, buckets)
             return result
 
         return recorded
@@ -555,12 +576,12 @@ class Collectives:
             return []
         return [tensor for tensor in tensors_of(args[0]) if tensor.dtype.is_floating_point]
 
-    def gradients(self, look, buckets):
-        if buckets:
-            try:
-                self.recorder.unrecorded(look, self.own, buckets, self.recorder.name_of)
-            except Exception as error:
-                self.recorder.mistake("gradients before the mean", error)
+    def gradients(self, look, *args):
+        try:
+            averaged = self.recorder.unrecorded(look, self.own, *args, self.recorder.name_of)
+            self.bypassed.are_averaged(averaged)
+        except Exception as error:
+            self.recorder.mistake("gradients before the mean", error)
 
     def known_group(self, args):
         """Of an operator: exactly, or None."""
@@ -638,6 +659,8 @@ class Collectives:
             if not calls:
                 return
             torch.autograd.Variable._execution_engine.queue_callback(self.after_waits)
+            if self.own is not None:
+                self.gradients(BeforeMean.ends)
             start = now()
             self.say(calls[0].row(start, 0, 0, 0))
             self.begins()
@@ -668,13 +691,16 @@ class Collectives:
                 self.say(call.row(call.before, call.seen, 0, 0))
             first = False
 
+    def backward_begins(self):
+        if self.own is not None:
+            self.own.begins()
+            self.bypassed.backward = True
+
     def backward_ends(self, error=None):
         """What the engine has not called back for."""
         if not self.in_backward and not self.pending:
             return
         self.in_backward, self.bucket, self.waiting = False, 0, 0
-        if self.own is not None:
-            self.own.ends()
         calls, self.pending = [call for call in self.pending if call.after], []
         end = now()
         for call in calls:

@@ -148,6 +148,12 @@ class Places:
             frame = frame.f_back
         return 0
 
+    def where(self, frame):
+        """The same as a text, "train.py:88"."""
+        while frame is not None and frame.f_code not in self.codes:
+            frame = frame.f_back
+        return "?" if frame is None else "%s:%d" % (os.path.basename(frame.f_code.co_filename), frame.f_lineno or 0)
+
     def new(self, frame, code):
         name = code.co_filename
         if name not in self.files:

@@ -59,7 +59,7 @@ class Patches:
                 setattr(owner, name, before)
 
     def modules(self):
-        recorder = self.recorder
+        recorder, bypassed = self.recorder, self.recorder.collectives.bypassed
         call = torch.nn.Module.__dict__["__call__"]
 
         def recorded_call(module, *args, **kwargs):
@@ -69,6 +69,8 @@ class Patches:
             try:
                 try:
                     recorder.enter(module)
+                    if bypassed.modules:
+                        bypassed.enters(module, recorder.places, sys._getframe(1))
                 except Exception as error:
                     recorder.mistake("a layer", error)
                 return call(module, *args, **kwargs)
@@ -128,6 +130,7 @@ class Patches:
                 recorder.mistake("backward", error)
             recorder.phase, recorder.phase_codes = L.BACKWARD, codes
             recorder.phase_place = recorder.places.here(sys._getframe(1))
+            recorder.backward_begins()
             try:
                 result = run(*args, **kwargs)
             except BaseException as error:

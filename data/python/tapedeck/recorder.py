@@ -467,6 +467,9 @@ class Recorder(nodes.Nodes):
     def sums_of(self, optimizer):
         """What the ranks are compared by; the operators that it takes are not the program's."""
         if self.sums is not None and self.open:
+            said = self.collectives.bypassed.of_step(optimizer, self.name_of)
+            if said:
+                self.words += (L.NOTICE, 3, self.text(said))
             self.words += self.unrecorded(self.sums.of_step, optimizer, self.name_of, self.text,
                                           self.collectives.own.take_away)
 
@@ -480,6 +483,12 @@ class Recorder(nodes.Nodes):
             return what(*args)
         finally:
             self.on = on
+
+    def backward_begins(self):
+        try:
+            self.collectives.backward_begins()
+        except Exception as own:
+            self.mistake("gradients before backward", own)
 
     def backward_ends(self, error=None):
         try:
