@@ -64,8 +64,8 @@ static const char help[]
       "with\n"
       "--input NAME=FILE.npy and --size NAME=N (an open size) as its ARGS.\n"
       "A MODEL that ends in .py is a PyTorch script, which python3 (or TAPEDECK_PYTHON) runs\n"
-      "and records: with -o, -f, -n, --hosts, --level, --tape-budget, --break\n"
-      "and --quiet.\n\n"
+      "and records: with -o, -f, -n, --hosts, --hang-after, --on-hang, --level,\n"
+      "--tape-budget, --break and --quiet.\n\n"
       "N may end in K, M, G or T.  The model's own exit status is passed through, 128+N for "
       "signal N.\n"
       "The man page is tapedeck-run(1).";
@@ -316,8 +316,8 @@ static const struct
   { "--tape", "-o", set_tape, "a file", true, ALL },
   { "--ranks", "-n", set_ranks, "a number of processes from 1 to 65536", true, ALL },
   { "--hosts", NULL, set_hosts, "a file", true, ALL },
-  { "--hang-after", NULL, set_hang_after, "a number of seconds", false },
-  { "--on-hang", NULL, set_on_hang, "abort, stuck or stop", false },
+  { "--hang-after", NULL, set_hang_after, "a number of seconds", true },
+  { "--on-hang", NULL, set_on_hang, "abort, stuck or stop", true },
   { "--ranks-folder", NULL, set_ranks_folder, "a folder", true, ONE },
   { "--source", NULL, set_source, "a file", false, ONE },
   { "--level", NULL, set_level, "graph, stats or values", true },

@@ -6,6 +6,8 @@
     late-root   the same, with rank 0 late before each forward
     missing     the same, but rank 1 leaves out the mean of iteration 2 and comes to nothing else
     other       the same, but rank 1 goes to a barrier in iteration 2 instead
+    unmet       the same, but rank 1 never comes to the others
+    lonely      the same, but rank 1 never sends what rank 0 waits for
     wrong       the same, but rank 1 sums three numbers in iteration 2 where the other sums gradients
     transformer of 3 million parameters
 
@@ -26,8 +28,10 @@ RANK, SIZE = (int(os.environ["OMPI_COMM_WORLD_" + what]) for what in ("RANK", "S
 ITERATIONS = 6
 what = sys.argv[2]
 torch.set_num_threads(1)
+if what == "unmet" and RANK == 1:
+    time.sleep(60)
 dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=RANK, world_size=SIZE,
-                        timeout=datetime.timedelta(seconds=4 if what in ("missing", "other", "wrong") else 120))
+                        timeout=datetime.timedelta(seconds=4 if what in ("missing", "other", "wrong") else 60 if what in ("unmet", "lonely") else 120))
 
 
 def calls():
@@ -114,7 +118,9 @@ def train():
         if i == 2 and RANK == 1 and what == "wrong":
             dist.all_reduce(torch.ones(3))
         loss.backward()
-        if i == 2 and RANK == 1 and what == "missing":
+        if i == 2 and RANK == 0 and what == "lonely":
+            dist.recv(torch.ones(3), 1)
+        if i == 2 and RANK == 1 and what in ("missing", "lonely"):
             time.sleep(60)
         if i == 2 and RANK == 1 and what == "other":
             dist.barrier()

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 import claims  # noqa: E402  # pylint: disable=wrong-import-position
@@ -197,6 +198,31 @@ def missing(folder, n):
     assert "1:MISSING" in text and "rank 1" in first["sentence"], text
 
 
+def hang(folder, what, n, how, call, until):
+    """Within the time that is set it is on standard error, and then all end, or are left."""
+    tapes, begun = os.path.join(folder, "%s.%d.%s.hang" % (what, n, how)), time.monotonic()
+    said = run(tapedeck, "run", "-q", "-n", str(n), "--hang-after", "2", "--on-hang", how, "-o", tapes, "collectives.py",
+               tapes + ".store", what, status=1).stderr
+    took = time.monotonic() - begun
+    line = next((line for line in said.splitlines() if "has waited 2 s in " + call in line), "")
+    assert "collectives.py:" in line and " for rank 1; rank 1 (pid " in line and line.endswith(until), said[-3000:]
+    assert " is elsewhere" in line and took < 40, (took, line)
+    assert said.count("has waited 2 s in") == 1, said[-3000:]
+    subprocess.run(["sleep", "0.5"], check=True)
+    assert subprocess.run(["pgrep", "-f", tapes], capture_output=True).returncode == 1, "a process is left"
+    if what != "unmet":  # before there is a layer there is no iteration that it could be of
+        _, found = findings(tapes, 1)
+        assert (found[0]["cause"], found[0]["ranks"]) == ("hang", [1]), found
+        assert how == "stop" or "has waited 2 s in" in json.dumps(found[0]), found[0]
+
+
+def patient(folder):
+    """Ranks that are late, but come within the time."""
+    tapes = os.path.join(folder, "patient")
+    said = run(tapedeck, "run", "-q", "-n", "2", "--hang-after", "20", "-o", tapes, "collectives.py", tapes + ".store", "slow")
+    assert "has waited" not in said.stderr and not findings(tapes, 0)[1], said.stderr
+
+
 def different(folder, n):
     tapes, _ = record(folder, "other", n, status=None)
     _, found = findings(tapes, 1)
@@ -296,6 +322,15 @@ def main():
         claim("a root that is late is waited for in what it gives to all", waited_for, folder, "late-root", 0, 4)
         claim("who leaves out a call of 2 is missing", missing, folder, 2)
         claim("and of 4", missing, folder, 4)
+        claim("it is named within the time that is set, and all are ended", hang, folder, "missing", 2, "abort", ALL_REDUCE,
+              "; all are ended")
+        claim("and of 3", hang, folder, "missing", 3, "abort", ALL_REDUCE, "; all are ended")
+        claim("or left, as is said, for PyTorch to end", hang, folder, "missing", 2, "stop", ALL_REDUCE,
+              "; all are left as they are")
+        claim("so is who never comes to the others at all", hang, folder, "unmet", 2, "abort", "init_process_group", "; all are ended")
+        claim("and who does not send what is waited for", hang, folder, "lonely", 2, "abort", "dist.recv from rank 1",
+              "; all are ended")
+        claim("who comes within the time is not", patient, folder)
         claim("who comes to another call is named with both", different, folder, 4)
         claim("one that a rank makes wrongly is named, though it dies of it", wrong, folder)
         claim("ranks that torchrun has started are known as those of mpirun", elastic, folder)

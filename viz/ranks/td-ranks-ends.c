@@ -365,8 +365,8 @@ find_notice (const TdRanks *self)
           const TdTapeNotice *notice = td_tape_reader_notice (reader, k);
           const char *text = td_tape_reader_string (reader, notice->text);
 
-          if (notice->kind == TD_TAPE_NOTICE_ERROR && g_str_has_prefix (text, "rank ")
-              && strstr (text, " has waited "))
+          if ((notice->kind == TD_TAPE_NOTICE_ERROR || notice->kind == TD_TAPE_NOTICE_TEXT)
+              && g_str_has_prefix (text, "rank ") && strstr (text, " has waited "))
             return text;
         }
     }
@@ -396,9 +396,12 @@ look_at_notice (TdRanks *self)
 {
   g_autofree gboolean *named = g_new0 (gboolean, self->n);
   const char *text = find_notice (self);
+  gboolean came = TRUE; /* all, in the end */
   TdRanksFinding *f = NULL;
 
-  if (!text)
+  for (guint i = 0; i < self->n; i++)
+    came = came && !self->tapes[i].open.has_failed && !self->tapes[i].open.is_running;
+  if (!text || came)
     return;
   for (guint i = 0; i < self->findings->len && !f; i++)
     if (g_array_index (self->findings, TdRanksFinding, i).cause == TD_RANKS_HANG)

@@ -22,12 +22,14 @@ from . import library as L
 from .before_mean import BeforeMean
 from .bypassed import Bypassed
 from .facts import DTYPES, now
+from .hang import Hang
 
 MEET, BCAST, SUM, GATHER, EXCHANGE, SEND, RECEIVE = range(7)  # TdTapeWait
 BEFORE, FAILED, WHOLE, BEHIND = 1 << 0, 1 << 2, 1 << 3, 1 << 4  # TD_TAPE_COLLECTIVE_...
 AT_FLAGS = 13  # of a row
 SHADOW = "join: "  # before the name of a call that stands for one of another name
 MANY_EARLY = 4096
+LOOK = 0.2  # seconds between two looks at what is waited for
 LONG = 1.0  # seconds: what is waited for that long is to be on the tape whatever comes
 SHARE = 30  # of the time between two of them, what it takes to show where the rank is
 NEVER = 1 << 62
@@ -88,12 +90,12 @@ def tensors_of(value):
 class Group:
     """A process group: what ranks know it by, and how often it was called."""
 
-    __slots__ = ("comm", "size", "rank", "flags", "seq", "letters")
+    __slots__ = ("comm", "size", "rank", "ranks", "flags", "seq", "letters")
 
     def __init__(self, name, ranks, rank, n_ranks):
         text = "%s %s" % (name, " ".join(map(str, ranks)))
         self.comm = int.from_bytes(hashlib.sha1(text.encode()).digest()[:8], "big") >> 1 | 1
-        self.size, self.rank = len(ranks), rank
+        self.size, self.rank, self.ranks = len(ranks), rank, ranks
         self.flags = WHOLE if self.size == n_ranks else 0
         self.seq = 0
         self.letters = {}  # (kind, peer) -> how many
@@ -112,7 +114,7 @@ class Group:
 class Call:
     """A collective that has begun and has not been seen to end."""
 
-    __slots__ = ("group", "seq", "wait", "bytes", "dtype", "name", "place", "peer", "start", "caller", "storages",
+    __slots__ = ("group", "seq", "wait", "bytes", "dtype", "name", "label", "place", "peer", "start", "caller", "storages",
                  "after", "seen", "before", "said")
 
     def row(self, start, end, flags=0, size=None):
@@ -143,6 +145,7 @@ class Collectives:
         self.last_end = 0  # of the operator that ran last, while there are pending ones
         self.waiting = self.shown = 0
         self.last_shown = self.showing = 0  # when, and for how long
+        self.hang = Hang(recorder)
         self.watch = None
         self.stop = threading.Event()
 
@@ -194,7 +197,11 @@ class Collectives:
 
     def initialising(self, init):
         def init_process_group(*args, **kwargs):
-            result = init(*args, **kwargs)
+            try:
+                self.meets(sys._getframe(1))
+                result = init(*args, **kwargs)
+            finally:
+                self.goes_on()
             try:
                 self.begin()
             except Exception as error:
@@ -203,6 +210,13 @@ class Collectives:
 
         init_process_group.__doc__ = init.__doc__
         return init_process_group
+
+    def meets(self, frame):
+        """Ranks find each other: a call of all of them, before there is a group."""
+        r = self.recorder
+        if self.listens() and r.sums is not None:
+            self.hang.enters("init_process_group", r.places.here(frame), 0, 0, range(r.sums.n_ranks))
+            self.looks()
 
     # -------------------------------------------------------------------------------- join
 
@@ -276,7 +290,8 @@ class Collectives:
         call.group, call.wait, call.peer = group, wait, peer
         call.bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         call.dtype = DTYPES.get(tensors[0].dtype, L.NO_DTYPE) if tensors else L.NO_DTYPE
-        call.name = self.recorder.text(SHADOW + name if self.joined else name)
+        call.label = SHADOW + name if self.joined else name
+        call.name = self.recorder.text(call.label)
         call.place = place
         call.seq = group.number(wait, peer)
         call.storages, call.caller, call.said = (), None, False
@@ -284,13 +299,23 @@ class Collectives:
         call.start = now()
         return call
 
-    def begins(self):
+    def begins(self, call):
         """The program is going to wait: what has happened is said, in case that it never returns."""
         r = self.recorder
         if r.open and r.begun:
             self.look(r.words)
             r.flush()
         self.waiting = now()
+        if call.wait != SEND:
+            source = call.group.ranks[call.peer] if call.wait == RECEIVE and call.peer >= 0 else -1
+            self.hang.enters(call.label, call.place, call.group.comm, call.seq, call.group.ranks, source)
+        self.looks()
+
+    def goes_on(self):
+        self.waiting = 0
+        self.hang.leaves()
+
+    def looks(self):
         if self.watch is None:
             self.watch = threading.Thread(target=self.look_after, name="tapedeck", daemon=True)
             self.watch.start()
@@ -308,7 +333,8 @@ class Collectives:
         """On a thread of its own: what waits for long is written to the tape.  The library's calls hold the
         interpreter's lock, so that never two of them run at once."""
         r = self.recorder
-        while not self.stop.wait(LONG / 2):
+        while not self.stop.wait(LOOK):
+            self.hang.look()
             since = self.waiting
             if since and since != self.shown and now() - since > LONG * 1e9 and r.p and r.on:
                 self.shown = since
@@ -316,9 +342,9 @@ class Collectives:
 
     def close(self):
         """No thread of ours is left."""
-        self.waiting = 0
+        self.goes_on()
         self.stop.set()
-        if self.watch is not None:
+        if self.watch is not None and self.watch is not threading.current_thread():
             self.watch.join(2 * LONG)
 
     def error(self, call, error, start, flags=0, size=None):
@@ -347,7 +373,7 @@ class Collectives:
                 work = run(group, *args, **kwargs)
             except BaseException as error:
                 if call is not None:
-                    self.waiting = 0
+                    self.goes_on()
                     self.not_begun(call, error)
                 raise
             finally:
@@ -381,12 +407,12 @@ class Collectives:
         if known.size > 1 and wait not in (SEND, RECEIVE) and is_waited_for(frame) and self.recorder.open:
             call.said = True  # before it is made: a process may die of it
             self.say(call.row(call.start, 0))
-            self.begins()
-            self.waiting = 0
+            self.begins(call)
+            self.goes_on()
             self.show()
         if name == "dist.monitored_barrier":  # it returns when all have come
             self.say(call.row(call.start, 0))
-            self.begins()
+            self.begins(call)
         return call
 
     def not_begun(self, call, error):
@@ -400,7 +426,7 @@ class Collectives:
 
     def entered(self, call, work):
         if work is None:
-            self.waiting = 0
+            self.goes_on()
             self.say(call.row(call.start, now()))
             return
         key = id(work)
@@ -435,17 +461,17 @@ class Collectives:
                     self.say(call.row(call.start, 0, BEHIND))
                 if not call.said:
                     self.say(call.row(start, 0, 0, 0 if behind else None))
-                self.begins()
+                self.begins(call)
             except Exception as error:
                 self.recorder.mistake("a wait", error)
                 return wait(work, *args, **kwargs)
             try:
                 result = wait(work, *args, **kwargs)
             except BaseException as error:
-                self.waiting = 0
+                self.goes_on()
                 self.error(call, error, start, 0, 0 if behind else None)
                 raise
-            self.waiting = 0
+            self.goes_on()
             try:
                 end = now()
                 if call.wait == RECEIVE and call.peer < 0:
@@ -528,7 +554,7 @@ class Collectives:
             raise
         finally:
             self.context.pop()
-            self.waiting = 0
+            self.goes_on()
             try:
                 self.come(n, now())
             except Exception as error:
@@ -623,7 +649,7 @@ class Collectives:
         call.after = NEVER if backward else call.start
         self.say(call.row(call.start, 0, 0 if self.context else BEHIND))
         if self.context:
-            self.begins()
+            self.begins(call)
         elif not backward:
             return call  # nobody says when it has come
         self.pending.append(call)
@@ -663,7 +689,7 @@ class Collectives:
                 self.gradients(BeforeMean.ends)
             start = now()
             self.say(calls[0].row(start, 0, 0, 0))
-            self.begins()
+            self.begins(calls[0])
             self.last_end = start
             for call in calls:
                 call.after = start
@@ -672,7 +698,7 @@ class Collectives:
 
     def after_waits(self):
         try:
-            self.waiting = 0
+            self.goes_on()
             self.buckets_come(now())
         except Exception as error:
             self.recorder.mistake("the end of backward", error)
@@ -700,7 +726,8 @@ class Collectives:
         """What the engine has not called back for."""
         if not self.in_backward and not self.pending:
             return
-        self.in_backward, self.bucket, self.waiting = False, 0, 0
+        self.in_backward, self.bucket = False, 0
+        self.goes_on()
         calls, self.pending = [call for call in self.pending if call.after], []
         end = now()
         for call in calls:

@@ -18,6 +18,12 @@ NO_DTYPE = 8  # one that the tape has no name for
 OK, FULL = 0, -4
 
 
+class Waiting(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("n_members", ctypes.c_uint32),
+                ("members", ctypes.POINTER(ctypes.c_int32)), ("comm", ctypes.c_uint64), ("seq", ctypes.c_uint64),
+                ("call", ctypes.c_char_p), ("file", ctypes.c_char_p), ("line", ctypes.c_uint32), ("from_", ctypes.c_int32)]
+
+
 class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_uint32), ("level", ctypes.c_uint32), ("path", ctypes.c_char_p),
                 ("producer", ctypes.c_char_p), ("version", ctypes.c_char_p),
@@ -41,6 +47,9 @@ CALLS = {
     "live": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p]),
     "gate": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p]),
     "show": (ctypes.c_int, [ctypes.c_void_p]),
+    "notice": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
+    "waiting": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(Waiting)]),
+    "hang": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_double, ctypes.c_char_p, ctypes.c_size_t]),
     "measure_ahead": (ctypes.c_int64, [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p,
                                        ctypes.c_uint64]),
 }

@@ -136,6 +136,7 @@ class Places:
         self.codes = Codes(is_own)
         self.places = {}  # (address of a code, instruction) -> number
         self.files = set()
+        self.texts = {}  # number -> (file, line)
 
     def here(self, frame):
         """The place that a frame is at, or that of who called it; 0: all of them are of libraries."""
@@ -164,6 +165,7 @@ class Places:
             except OSError:
                 pass  # typed in, or gone: the place alone is known
         place = self.number_of(name, frame.f_lineno or 0, code.co_name)
+        self.texts[place] = os.path.basename(name), frame.f_lineno or 0
         self.places[(id(code), frame.f_lasti)] = place
         return place
 

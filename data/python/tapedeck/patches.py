@@ -59,7 +59,7 @@ class Patches:
                 setattr(owner, name, before)
 
     def modules(self):
-        recorder, bypassed = self.recorder, self.recorder.collectives.bypassed
+        recorder, bypassed, hang = self.recorder, self.recorder.collectives.bypassed, self.recorder.collectives.hang
         call = torch.nn.Module.__dict__["__call__"]
 
         def recorded_call(module, *args, **kwargs):
@@ -69,6 +69,8 @@ class Patches:
             try:
                 try:
                     recorder.enter(module)
+                    if hang.waits:  # what DistributedDataParallel waited for before its module runs
+                        hang.leaves()
                     if bypassed.modules:
                         bypassed.enters(module, recorder.places, sys._getframe(1))
                 except Exception as error:

@@ -75,6 +75,7 @@ struct TdProducer
   TdList record;             /* bytes of the record that is being made */
   TdList layer_paths;        /* uint32_t: text, by layer - 1 */
   struct ProducerLive *live; /* NULL: nobody controls it */
+  struct ProducerHang *hang; /* NULL: it has not waited for others */
 
   TdIdMap var_at, storage_at;
   TdList vars, free_vars;         /* ProducerVar; uint32_t */
@@ -140,6 +141,8 @@ TdProducerStatus td__producer_report (TdProducer *p, uint32_t key, double value)
 TdProducerStatus td__producer_notice (TdProducer *p, uint32_t text);
 /** What ranks are compared by: one array, or number. */
 TdProducerStatus td__producer_sum (TdProducer *p, const TdTapeRankSum *sum);
+/** It waits for nobody any more. (produce-hang.c) */
+void td__producer_hang_end (TdProducer *p);
 /** Return the number of the first `n` bytes of a text. */
 uint32_t td__producer_text_n (TdProducer *p, const char *text, size_t n);
 

@@ -229,6 +229,7 @@ td_producer_free (TdProducer *p)
         }
     }
   td__producer_live_end (p);
+  td__producer_hang_end (p);
   td__producer_forget_measured (p);
   leave (p);
   td_assembler_free (p->a);

@@ -193,6 +193,29 @@ typedef struct
 /** Say that this rank has waited for others, between two operations. */
 TD_API TdProducerStatus td_producer_wait (TdProducer *p, const TdProducerWait *wait);
 
+/** Where this rank begins to wait for others, as they are told. */
+typedef struct
+{
+  uint32_t size;          /* sizeof (TdProducerWaiting) */
+  uint32_t n_members;     /* of the call */
+  const int32_t *members; /* their numbers among all ranks */
+  uint64_t comm, seq;     /* as in TdProducerWait; 0: it has none yet */
+  const char *call;       /* "dist.all_reduce" */
+  const char *file;       /* "train.py"; NULL: not known */
+  uint32_t line;
+  int32_t from; /* the one that it waits for; -1: for all */
+} TdProducerWaiting;
+
+/** Say to the other ranks of a run that `tapedeck run -n` has started that this one waits from
+ * here on; NULL: it goes on. */
+TD_API TdProducerStatus td_producer_waiting (TdProducer *p, const TdProducerWaiting *waiting);
+
+/** Look, from time to time while it waits, whether a rank has waited for longer than
+ * `--hang-after` says. passed_s: since the last look. What this rank says is written on
+ * standard error; text: what any rank says, once, else "". Returns 1 where this process has to
+ * end, so that all do; else 0. */
+TD_API int td_producer_hang (TdProducer *p, double passed_s, char *text, size_t size);
+
 /** Write what the open iteration has up to now, so that it is on the tape if the program is
  * killed: for one that may wait for long.  It costs what the iteration is long. */
 TD_API TdProducerStatus td_producer_show (TdProducer *p);
