@@ -267,6 +267,8 @@ td__bucket_put (TdBucket *b, const TdCommon *common, int i, const TdVar *gradien
       td__summer_begin (&sum, b->dtype);
       status = pack (gradient, place, &sum, site);
       *told = td__sum_of_gradient (TD_RANK_SUM_GRADIENT, &sum, place, n, turn);
+      if (told->not_finite > 0)
+        told->written = td__sum_maker (gradient);
     }
   else if (b->far == NULL)
     status = copy (gradient, place, true, site);

@@ -19,6 +19,12 @@ td__tell_sum (const TdRankSum *sum)
   td__engine.observer->rank_sum (td__engine.observer, sum);
 }
 
+const TdSite *
+td__sum_maker (const TdVar *v)
+{
+  return v->buffer->version > 0 ? v->buffer->writer : v->site;
+}
+
 TdRankSum
 td__sum_of_gradient (TdRankSumKind kind, const TdSummer *s, const void *numbers, int64_t n,
                      uint64_t turn)
@@ -67,68 +73,6 @@ find_mark (TdSums *sums, const TdBuffer *b)
   return NULL;
 }
 
-static void
-look_at (TdSums *sums, const TdVar *v)
-{
-  TdSumMark *mark = v != NULL && v->buffer != NULL ? find_mark (sums, v->buffer) : NULL;
-
-  if (mark != NULL)
-    mark->wrote = mark->version != v->buffer->version ? v->buffer->writer : NULL;
-}
-
-void
-td__sums_look (const TdCommon *all, const TdOpt *opt, TdSums *sums)
-{
-  sums->n_old = 0;
-  for (int i = 0; i < all->n; i++)
-    if (all->of[i].param->kind != TD_PARAM_PERSISTENT)
-      look_at (sums, all->of[i].param->var);
-  for (int i = 0; i < opt->n_slots; i++)
-    {
-      for (int s = 0; s < TD_OPT_MAX_STATES; s++)
-        look_at (sums, opt->slots[i].states[s]);
-      look_at (sums, opt->slots[i].master);
-    }
-  sums->n_old = 0;
-}
-
-/* What wrote to it, which is said once; and how it is now. */
-static const TdSite *
-take_mark (TdSums *sums, const TdBuffer *b)
-{
-  TdSumMark *mark = find_mark (sums, b);
-  const TdSite *wrote = mark != NULL ? mark->wrote : NULL;
-
-  if (mark == NULL)
-    {
-      if (sums->n_marks == sums->room_marks)
-        {
-          sums->room_marks = 2 * sums->room_marks + 16;
-          sums->marks
-              = td__xrealloc (sums->marks, (size_t)sums->room_marks * sizeof *sums->marks);
-        }
-      mark = &sums->marks[sums->n_marks++];
-    }
-  *mark = (TdSumMark){ b->id, b->version, NULL };
-  return wrote;
-}
-
-static void
-put (TdSums *sums, const uint64_t sum[2])
-{
-  if (sums->n == sums->room)
-    {
-      sums->room = 2 * sums->room + 16;
-      sums->of = td__xrealloc (sums->of, (size_t)sums->room * sizeof *sums->of);
-    }
-  for (int i = 0; i < 2; i++)
-    {
-      sums->of[sums->n][i] = sum[i];
-      sums->root[i] = td__sum_mixed (sums->root[i], sum[i]);
-    }
-  sums->n++;
-}
-
 /* The sum of an array, wherever it is; and its element `at`. */
 static TdStatus
 sum_up (const TdVar *v, TdRankSum *sum, const TdSite *site)
@@ -161,6 +105,75 @@ sum_up (const TdVar *v, TdRankSum *sum, const TdSite *site)
   return TD_OK;
 }
 
+static void
+look_at (TdSums *sums, const TdVar *v)
+{
+  TdSumMark *mark = v != NULL && v->buffer != NULL ? find_mark (sums, v->buffer) : NULL;
+  TdRankSum now = { .at = UINT64_MAX };
+
+  if (mark == NULL)
+    return;
+  mark->wrote = mark->version != v->buffer->version ? v->buffer->writer : NULL;
+  mark->spoiled = mark->wrote != NULL && v->node->device->computes
+                  && sum_up (v, &now, mark->wrote) == TD_OK && now.not_finite > 0;
+}
+
+void
+td__sums_look (const TdCommon *all, const TdOpt *opt, TdSums *sums)
+{
+  sums->n_old = 0;
+  for (int i = 0; i < all->n; i++)
+    if (all->of[i].param->kind != TD_PARAM_PERSISTENT)
+      look_at (sums, all->of[i].param->var);
+  for (int i = 0; i < opt->n_slots; i++)
+    {
+      for (int s = 0; s < TD_OPT_MAX_STATES; s++)
+        look_at (sums, opt->slots[i].states[s]);
+      look_at (sums, opt->slots[i].master);
+    }
+  sums->n_old = 0;
+}
+
+/* What wrote to it, which is said once; and how it is now. */
+static void
+take_mark (TdSums *sums, const TdBuffer *b, TdRankSum *sum)
+{
+  TdSumMark *mark = find_mark (sums, b);
+
+  if (mark != NULL)
+    {
+      sum->written = mark->wrote;
+      sum->spoiled = mark->spoiled;
+    }
+  else
+    {
+      if (sums->n_marks == sums->room_marks)
+        {
+          sums->room_marks = 2 * sums->room_marks + 16;
+          sums->marks
+              = td__xrealloc (sums->marks, (size_t)sums->room_marks * sizeof *sums->marks);
+        }
+      mark = &sums->marks[sums->n_marks++];
+    }
+  *mark = (TdSumMark){ .buffer = b->id, .version = b->version };
+}
+
+static void
+put (TdSums *sums, const uint64_t sum[2])
+{
+  if (sums->n == sums->room)
+    {
+      sums->room = 2 * sums->room + 16;
+      sums->of = td__xrealloc (sums->of, (size_t)sums->room * sizeof *sums->of);
+    }
+  for (int i = 0; i < 2; i++)
+    {
+      sums->of[sums->n][i] = sum[i];
+      sums->root[i] = td__sum_mixed (sums->root[i], sum[i]);
+    }
+  sums->n++;
+}
+
 /* Tell of an array; into the list, if ranks must have it in common. */
 static TdStatus
 tell_array (TdRankSumKind kind, const char *path, const char *state, const TdVar *v,
@@ -175,7 +188,12 @@ tell_array (TdRankSumKind kind, const char *path, const char *state, const TdVar
   if (status != TD_OK)
     return status;
   if (sums != NULL)
-    sum.written = take_mark (sums, v->buffer);
+    take_mark (sums, v->buffer, &sum);
+  else if (kind == TD_RANK_SUM_PARAMETER && sum.not_finite > 0)
+    { /* as gradients were computed with it */
+      sum.written = v->buffer->writer;
+      sum.spoiled = sum.written != NULL;
+    }
   td__tell_sum (&sum);
   if (sums != NULL)
     put (sums, sum.sum);

@@ -38,6 +38,8 @@ void td__summer_end (const TdSummer *s, TdRankSum *to);
  * path.  turn: which element is told of; the same on all ranks, and another one each time. */
 TdRankSum td__sum_of_gradient (TdRankSumKind kind, const TdSummer *s, const void *numbers,
                                int64_t n, uint64_t turn);
+/** The line that wrote to a variable last, or that made it. */
+const TdSite *td__sum_maker (const TdVar *v);
 /** Tell who records. */
 void td__tell_sum (const TdRankSum *sum);
 /** The same of a number that all ranks must have in common. */
@@ -47,6 +49,7 @@ typedef struct
 {
   uint64_t buffer;
   uint32_t version;
+  bool spoiled; /* what was written is not finite */
   const TdSite *wrote;
 } TdSumMark;
 

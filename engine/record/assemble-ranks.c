@@ -66,6 +66,7 @@ td__feed_rank_sum (TdAssembler *a, const TdRawHead *head)
   *to = raw->sum;
   to->event = a->state.n_events;
   to->path = td__alias (&a->strings, raw->sum.path).id;
-  if (to->kind == TD_TAPE_SUM_PARAMETER || to->kind == TD_TAPE_SUM_STATE)
+  if (to->kind == TD_TAPE_SUM_PARAMETER || to->kind == TD_TAPE_SUM_STATE
+      || to->kind == TD_TAPE_SUM_GRADIENT)
     to->n_averaged = td__alias (&a->sites, raw->sum.n_averaged).id;
 }

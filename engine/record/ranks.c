@@ -167,7 +167,8 @@ td__recorder_rank_sum (TdObserver *o, const TdRankSum *sum)
   raw->sum.kind = (uint8_t)sum->kind;
   raw->sum.flags = (uint8_t)((sum->absent ? TD_TAPE_SUM_ABSENT : 0)
                              | (sum->left_out ? TD_TAPE_SUM_LEFT_OUT : 0)
-                             | (sum->half ? TD_TAPE_SUM_HALF : 0));
+                             | (sum->half ? TD_TAPE_SUM_HALF : 0)
+                             | (sum->spoiled ? TD_TAPE_SUM_SPOILED : 0));
   raw->sum.n_averaged = sum->kind == TD_RANK_SUM_MEAN ? (uint32_t)sum->n_averaged : written;
   td_ring_publish (r->ring, sizeof *raw);
   return true;

@@ -1,7 +1,7 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
 ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand|join|join-twice|
 join-write|join-leave|unused|other|share|share-tensor|
-inside|inside-once|inside-one|inside-hand|inside-look|no-sync|pair|pair-nan|pair-joint-nan|pair-view-nan].
+inside|inside-once|inside-one|inside-hand|inside-look|no-sync|nan-write|nan-under|nan-load|pair|pair-nan|pair-joint-nan|pair-view-nan].
 
 The last line of each rank is the sum of its weights, to the last bit.
 
@@ -63,6 +63,13 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
     if odd and mistake == "write" and i == ODD:
         with torch.no_grad():
             net[0].bias.add_(0.5)
+    if odd and mistake == "nan-write" and i == ODD:
+        net[2].weight.data[1] = float("nan")
+    if odd and mistake == "nan-under" and i == ODD:
+        with torch.no_grad():
+            net[0].bias.mul_(float("nan"))
+    if odd and mistake == "nan-load" and i == ODD:
+        net.load_state_dict({key: value * float("nan") for key, value in net.state_dict().items()})
     if mistake == "average":  # of the weights, the same on all ranks
         for kept, now in zip(average, net.parameters()):
             kept.mul_(0.9).add_(now.detach(), alpha=0.1)

@@ -152,8 +152,8 @@ def main():
         claim("nor with an average of the weights that is kept beside them", clean, folder, "average", "stats")
         claim("nor with sequences of another length in each step", clean, folder, "lengths")
         claim("recorded or not they have the same weights, bit for bit", same, tempfile.mkdtemp(dir=folder))
-        claim("a weight that one rank writes is named, with rank and iteration", named, folder, "write",
-              "parameters", 2, [RANKS - 1], "/0/bias", "torch.manual_seed")
+        claim("a weight that one rank writes is named, with rank, iteration and line", named, folder, "write",
+              "parameters", 2, [RANKS - 1], "/0/bias", "torch.manual_seed", "graph", "net[0].bias.add_(0.5)")
         claim("another learning rate is", named, folder, "rate", "optimizer numbers", 0, [RANKS - 1], "lr", "optimizer.param_groups")
         claim("and so are ranks of which each trains alone", named, folder, "alone", "optimizer state", 0, list(range(RANKS)),
               "momentum_buffer", "Wrap the model in DistributedDataParallel")
@@ -167,6 +167,9 @@ def main():
         claim("and without it that is said", untold_share, folder)
         claim("a NaN that one rank brings into the means is, with the rank", named, folder, "nan", "not finite", 2,
               [RANKS - 1], "0/weight")
+        for mistake, line in (("nan-write", "net[2].weight.data[1]"), ("nan-under", "mul_("), ("nan-load", "load_state_dict")):
+            claim("one that it writes into a weight is, with the line: " + mistake, named, folder, mistake, "not finite", 2,
+                  [RANKS - 1], "0/weight", "mend the operation", "graph", line)
         claim("a step that one rank leaves out is, where it is", named, folder, "skip", "update counts", 2, [RANKS - 1], "",
               "optimizer.step () as often", "graph", "optimizer.step()")
         claim("and one that it takes twice, too", named, folder, "twice", "update counts", 2, [RANKS - 1], "",

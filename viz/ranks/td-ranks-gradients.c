@@ -88,9 +88,34 @@ has_received (TdRanks *self, guint place, gint64 number)
                                &td_iteration_get_tape (it)->events[maker]);
 }
 
-/* "made by exp at train.c:88", or why that is not known. */
+/* An array that the program wrote to after the update before, and spoiled; NULL: none. */
+static const TdTapeRankSum *
+find_spoiled (const TdRankIteration *it)
+{
+  for (guint i = 0; i < it->n_sums; i++)
+    if (it->sums[i].flags & TD_TAPE_SUM_SPOILED)
+      return &it->sums[i];
+  return NULL;
+}
+
+/* "rank 1 had written NaN or infinite elements into `b` at train.c:80". NULL: it had not. */
 static char *
-dup_maker (TdRanks *self, guint place, gint64 number, char **site)
+dup_spoiled (TdRanks *self, guint place, const TdRankIteration *it, char **site)
+{
+  const TdTapeRankSum *s = find_spoiled (it);
+
+  *site = s ? td__ranks_dup_site (self, place, s->n_averaged) : NULL;
+  if (!*site)
+    return NULL;
+  return g_strdup_printf ("rank %u had written NaN or infinite elements into `%s` at %s",
+                          self->tapes[place].open.rank, td__ranks_text (self, place, s->path),
+                          *site);
+}
+
+/* "made by exp at train.c:88", or why that is not known; then where this gradient was made. */
+static char *
+dup_maker (TdRanks *self, guint place, gint64 number, const TdTapeRankSum *gradient,
+           char **site)
 {
   g_autoptr (TdIteration) it = td__ranks_load (self, place, number);
   gint maker = find_maker (it);
@@ -98,8 +123,19 @@ dup_maker (TdRanks *self, guint place, gint64 number, char **site)
   const char *layer;
 
   *site = NULL;
+  if (maker >= 0
+      && (td_iteration_get_tape (it)->events[maker].phase == TD_TAPE_PHASE_UPDATE
+          || td_diff_is_call_of_ranks (td_iteration_get_op_name (it, (guint)maker))))
+    maker = -1; /* it only took the gradient */
+  if (maker < 0)
+    *site = td__ranks_dup_site (self, place, gradient->n_averaged);
   if (!it || td_iteration_get_tape (it)->n_stats == 0)
-    return g_strdup ("what made it is not on the tape: record with --level stats");
+    return g_strdup_printf (
+        "what made it first is not on the tape (record with --level stats)%s%s",
+        *site ? "; the gradient was made, or written last, at " : "", *site ? *site : "");
+  if (maker < 0 && *site)
+    return g_strdup_printf (
+        "no operation's numbers have it: it was written into the gradient at %s", *site);
   if (maker < 0)
     return g_strdup ("no operation's numbers have it: it came with the gradient's last step");
   path = td_iteration_dup_site (it, (guint)maker);
@@ -201,6 +237,17 @@ brings_not_finite (const TdSumTable *table, guint key, guint place)
   return FALSE;
 }
 
+/* What that rank did to a parameter by hand, and one with finite gradients did not. */
+static char *
+dup_hand (TdRanks *self, const TdRankRow *row, const gboolean *bad, guint place, char **site)
+{
+  gint other = -1;
+
+  for (guint i = 0; i < self->n; i++)
+    other = other < 0 && !bad[i] && row->of[i] ? (gint)i : other;
+  return td__ranks_dup_parameter_write (self, row, NULL, other, place, site);
+}
+
 /* The first that went into an update, and the first that did not. */
 static void
 say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
@@ -209,7 +256,7 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
   gboolean left_out = is_left_out (self, table),
            *said = left_out ? &g->left_out : &g->not_finite;
   g_autofree gboolean *bad = g_new0 (gboolean, self->n);
-  g_autofree char *names = NULL, *maker = NULL, *when = NULL;
+  g_autofree char *names = NULL, *maker = NULL, *when = NULL, *wrote = NULL;
   char *site = NULL;
   gint first = -1;
   gint64 stale;
@@ -230,7 +277,10 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
     ;
   s = td__sum_table_get (table, key, (guint)first);
   stale = staleness (table, (guint)first);
-  maker = dup_maker (self, (guint)first, row->of[first]->number - stale, &site);
+  maker = stale == 0 ? dup_spoiled (self, (guint)first, row->of[first], &site) : NULL;
+  if (!maker)
+    maker = dup_maker (self, (guint)first, row->of[first]->number - stale, s, &site);
+  wrote = stale == 0 ? dup_hand (self, row, bad, (guint)first, &site) : NULL;
   names = td__ranks_dup_names (self, bad);
   when = td__ranks_dup_when (row->number, g->last);
   f = td__ranks_add (self, TD_RANKS_NOT_FINITE, left_out ? TD_RANKS_NOTE : TD_RANKS_ERROR,
@@ -239,13 +289,13 @@ say_not_finite (TdRanksGradients *g, TdRanks *self, const TdRankRow *row,
   f->array = g_strdup (key_at (table, key)->path);
   f->site = site;
   f->sentence = g_strdup_printf (
-      "%s %s %s: the gradient of `%s` has %s NaN or infinite %s before the mean%s%s%s; %s%s",
+      "%s %s %s: the gradient of `%s` has %s NaN or infinite %s before the mean%s%s%s; %s%s%s",
       names, n_bad < self->n ? "parted" : "went wrong together", when, f->array,
       td_format_count (count, (gint64)s->n_not_finite),
       td_plural (s->n_not_finite, "element", "elements"),
       n_bad > 1 ? " on the first of them" : "",
       left_out ? "; loss scaling left this update out" : "",
-      stale ? "; it was made in the iteration before" : "", maker,
+      stale ? "; it was made in the iteration before" : "", maker, wrote ? wrote : "",
       n_received ? "; the other ranks got it by a call of all" : "");
   if (!left_out)
     f->advice

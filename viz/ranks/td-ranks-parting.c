@@ -175,10 +175,28 @@ dup_parameter_cause (const TdRanksParting *p, const TdRanks *self, const TdRankR
                           td__ranks_advice (self, TD_RANKS_WRITERS));
 }
 
+/* What one of these, and not another, did to it by an operation. */
+static void
+append_write (TdRanks *self, const TdRankRow *row, const char *path, const TdRankVote *vote,
+              GString *out, char **first)
+{
+  guint a, b;
+
+  if (!td__rank_vote_choose_pair (vote, &a, &b))
+    return;
+  for (guint i = 0; i < 2 && out->len == 0; i++)
+    {
+      g_autofree char *write = td__ranks_dup_parameter_write (
+          self, row, path, (gint)(i ? b : a), i ? a : b, first);
+
+      g_string_append (out, write);
+    }
+}
+
 /* "; rank 1 wrote it at train.c:80", where the tapes of those that differ say so; else between
  * which updates, as far as their places are known. */
 static char *
-dup_writing (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row,
+dup_writing (const TdRanksParting *p, TdRanks *self, const TdRankRow *row,
              const TdSumTable *table, guint key, const TdRankVote *vote, char **first)
 {
   const gboolean is_written
@@ -197,6 +215,8 @@ dup_writing (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row,
       if (!*first)
         *first = g_steal_pointer (&site);
     }
+  if (out->len == 0 && is_written)
+    append_write (self, row, g_array_index (table->keys, TdSumKey, key).path, vote, out, first);
   for (guint i = 0; out->len == 0 && is_written && p->n_steps > 0 && i < self->n; i++)
     {
       g_autofree char *site = vote->odd[i] && row->of[i]

@@ -309,6 +309,12 @@ void td__ranks_steps_free (TdRanksSteps *steps);
 char *td__ranks_dup_written (TdRanks *self, const TdRankRow *row, const char *path, guint other,
                              guint odd, char **site);
 
+/** Say the same of a parameter that one rank wrote outside of updates: "; rank 1 wrote to
+ * `0/bias` by copy_ at ..."; path: which, NULL: any; other: -1: there is none to compare with.
+ */
+char *td__ranks_dup_parameter_write (TdRanks *self, const TdRankRow *row, const char *path,
+                                     gint other, guint odd, char **site);
+
 typedef struct TdRanksParting TdRanksParting;
 TdRanksParting *td__ranks_parting_new (const TdRanks *self);
 void td__ranks_parting_look (TdRanksParting *parting, TdRanks *self, const TdRankRow *row,

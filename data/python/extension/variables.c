@@ -399,6 +399,19 @@ enter_named (State *s, long long variable, long long category, const Named *name
   return done && enter (s->update_layers, variable, named->layer);
 }
 
+/* The newest variable there; what is the parameter's stays so: backward looks at a weight, too.
+ */
+static bool
+enter_place (const State *s, const Storage *storage, PyObject *key, PyObject *variable,
+             const Named *named)
+{
+  PyObject *known = named->flags == 0 ? PyDict_GetItemWithError (storage->places, key) : NULL;
+  const int stays = known != NULL ? PyDict_Contains (s->parameters, known) : 0;
+
+  return !PyErr_Occurred () && stays >= 0
+         && (stays > 0 || PyDict_SetItem (storage->places, key, variable) == 0);
+}
+
 /* Say a variable; `laid`: its layout where the caller has it already. */
 static long long
 declare (State *s, PyObject *tensor, Storage *storage, PyObject *cdata, long long category,
@@ -425,7 +438,7 @@ declare (State *s, PyObject *tensor, Storage *storage, PyObject *cdata, long lon
       value = PyLong_FromLongLong (variable);
       offset = PyLong_AsLongLong (l->offset);
       if (key == NULL || value == NULL || (offset == -1 && PyErr_Occurred ())
-          || PyDict_SetItem (storage->places, key, value) < 0
+          || !enter_place (s, storage, key, value, named)
           || PyList_Append (storage->variables, value) < 0
           || (l->ndim <= MOST_DIMS && !read_strides (l, &dense)))
         goto out;

@@ -312,7 +312,9 @@ class State:
             number = storage.number
             offset = tensor.storage_offset()
             steps = tensor.stride()
-            storage.places[(offset, shape, steps)] = variable
+            key = (offset, shape, steps)
+            if flags or storage.places.get(key) not in self.parameters:  # what is the parameter's stays so
+                storage.places[key] = variable
             storage.variables.append(variable)
             if 0 < ndim <= 8 and not tensor.is_contiguous():
                 strides = steps

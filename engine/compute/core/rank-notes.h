@@ -58,7 +58,9 @@ typedef struct TdRankSum
   uint64_t not_finite;   /**< NaN and infinite elements */
   int n_averaged;        /**< MEAN: the ranks that it is of */
   const TdSite *written; /**< PARAMETER, STATE: what wrote it between the update before and this
-                          * one; NULL: nothing, or nobody knows */
+                          * one; GRADIENT that is not finite: what made it, or wrote it last;
+                          * NULL: nothing, or nobody knows */
+  bool spoiled;          /**< and: it was not finite then */
   bool half;             /**< and: it came as 16 bits a number */
   bool absent;           /**< this rank has no such gradient, or */
   bool left_out;         /**< it has one, which is of other weights than rank 0's */

@@ -100,7 +100,8 @@ enum
 {
   TD_TAPE_SUM_ABSENT = 1 << 0,   /* this rank has no such gradient */
   TD_TAPE_SUM_LEFT_OUT = 1 << 1, /* and: it has one, of weights that were not rank 0's yet */
-  TD_TAPE_SUM_HALF = 1 << 2      /* MEAN: of gradients that were sent as 16 bits a number */
+  TD_TAPE_SUM_HALF = 1 << 2,     /* MEAN: of gradients that were sent as 16 bits a number */
+  TD_TAPE_SUM_SPOILED = 1 << 3   /* PARAMETER, STATE: what was written to it was not finite */
 };
 
 /** RANK_SUMS: one array, or number. */
@@ -115,6 +116,7 @@ typedef struct
   uint8_t kind;          /* TdTapeSumKind */
   uint8_t flags;         /* TD_TAPE_SUM_... */
   uint8_t reserved[2];
-  uint32_t n_averaged; /* MEAN: ranks that it is of; PARAMETER, STATE: site that wrote it */
+  uint32_t n_averaged; /* MEAN: ranks that it is of; PARAMETER, STATE: site that wrote it before
+                        * the update; GRADIENT that is not finite: site that made it */
 } TdTapeRankSum;
 static_assert (sizeof (TdTapeRankSum) == 64, "TdTapeRankSum changed size");

@@ -121,13 +121,16 @@ put_sum_text (const TapeDump *d, const TdTapeRankSum *s)
              s->sum[1], s->sum[0], s->at, s->size, s->sample);
   if (s->n_not_finite > 0)
     fprintf (d->out, ", %" PRIu64 " not finite", s->n_not_finite);
-  if ((s->kind == TD_TAPE_SUM_PARAMETER || s->kind == TD_TAPE_SUM_STATE)
-      && td_tape_reader_site (d->r, s->n_averaged) != NULL)
+  if (s->kind != TD_TAPE_SUM_MEAN && td_tape_reader_site (d->r, s->n_averaged) != NULL)
     {
       char site[320];
 
       td_tape_reader_site_text (d->r, s->n_averaged, site, sizeof site);
-      fprintf (d->out, ", written at %s", site);
+      fprintf (d->out, "%s at %s",
+               s->flags & TD_TAPE_SUM_SPOILED    ? ", spoiled"
+               : s->kind == TD_TAPE_SUM_GRADIENT ? ", made"
+                                                 : ", written",
+               site);
     }
   if (s->kind == TD_TAPE_SUM_MEAN)
     fprintf (d->out, ", mean of %u %s", s->n_averaged,
