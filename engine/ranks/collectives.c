@@ -355,14 +355,25 @@ td_comm_bcast (TdComm *comm, TdVar *x, int root)
   return td_comm_bcast_at (comm, x, root, NULL);
 }
 
+/* One by which a program may average gradients itself. */
+static TdVar *
+watched (TdMeetKind kind, const TdOpClass *classes, Check check, TdComm *comm, TdVar *x,
+         const TdSite *site)
+{
+  TdVar *y;
+
+  if (comm != NULL && x != NULL && !td_poisoned (x))
+    td__by_hand_brings (comm);
+  y = collective (kind, classes, check, comm, x, -1, site);
+  if (!td_poisoned (y) && !y->node->requires_grad)
+    td__by_hand_summed (comm, x, y);
+  return y;
+}
+
 TdVar *
 td_comm_allreduce_at (TdComm *comm, TdVar *x, const TdSite *site)
 {
-  TdVar *y = collective (TD_MEET_ALLREDUCE, allreduce_class, check_number, comm, x, -1, site);
-
-  if (!td_poisoned (y) && !y->node->requires_grad)
-    td__by_hand_summed (comm, y);
-  return y;
+  return watched (TD_MEET_ALLREDUCE, allreduce_class, check_number, comm, x, site);
 }
 
 TdVar *
@@ -374,7 +385,7 @@ td_comm_allreduce (TdComm *comm, TdVar *x)
 TdVar *
 td_comm_allgather_at (TdComm *comm, TdVar *x, const TdSite *site)
 {
-  return collective (TD_MEET_ALLGATHER, allgather_class, check_room, comm, x, -1, site);
+  return watched (TD_MEET_ALLGATHER, allgather_class, check_room, comm, x, site);
 }
 
 TdVar *

@@ -105,6 +105,19 @@ sum_up (const TdVar *v, TdRankSum *sum, const TdSite *site)
   return TD_OK;
 }
 
+/* Its element is another one than the mean's: what the program does between is its own. */
+TdStatus
+td__sum_of_own (const TdVar *gradient, TdRankSum *sum, const TdSite *site)
+{
+  TdStatus status;
+
+  *sum = (TdRankSum){ .kind = TD_RANK_SUM_GRADIENT };
+  status = sum_up (gradient, sum, site);
+  if (status == TD_OK && sum->not_finite > 0)
+    sum->written = td__sum_maker (gradient);
+  return status;
+}
+
 static void
 look_at (TdSums *sums, const TdVar *v)
 {
@@ -209,7 +222,7 @@ td__tell_means (const TdCommon *all, int n_averaged, const TdSite *site)
     {
       const TdParam *p = all->of[i].param;
       const TdVar *g = p->kind != TD_PARAM_PERSISTENT && p->var != NULL ? p->var->grad : NULL;
-      TdRankSum sum = { .kind = TD_RANK_SUM_MEAN, .n_averaged = n_averaged };
+      TdRankSum sum = { .kind = TD_RANK_SUM_MEAN, .n_averaged = n_averaged, .at = UINT64_MAX };
 
       if (g == NULL || !g->node->device->computes)
         continue;
@@ -221,8 +234,17 @@ td__tell_means (const TdCommon *all, int n_averaged, const TdSite *site)
   return status;
 }
 
+static bool
+has_parameter (const TdCommon *all, const TdVar *v)
+{
+  for (int i = 0; i < all->n; i++)
+    if (all->of[i].param->var == v)
+      return true;
+  return false;
+}
+
 static TdStatus
-tell_states (TdOpt *opt, TdSums *sums, const TdSite *site)
+tell_states (const TdCommon *all, TdOpt *opt, TdSums *sums, const TdSite *site)
 {
   TdStatus status = TD_OK;
 
@@ -230,6 +252,8 @@ tell_states (TdOpt *opt, TdSums *sums, const TdSite *site)
     {
       const TdOptSlot *slot = &opt->slots[i];
 
+      if (!has_parameter (all, slot->param))
+        continue;
       for (int s = 0; s < TD_OPT_MAX_STATES && status == TD_OK; s++)
         if (slot->states[s] != NULL)
           status = tell_array (TD_RANK_SUM_STATE, slot->key, opt->cls->states[s],
@@ -287,7 +311,7 @@ td__tell_updated (const TdCommon *all, TdOpt *opt, TdSums *sums, const TdSite *s
   sums->root[0] = sums->root[1] = odd;
   status = td__tell_parameters (all, sums, site);
   if (status == TD_OK)
-    status = tell_states (opt, sums, site);
+    status = tell_states (all, opt, sums, site);
   if (sums->n_marks > 2 * sums->n + 16) /* of arrays that are gone */
     sums->n_marks = 0;
   tell_numbers (opt);

@@ -40,6 +40,8 @@ TdRankSum td__sum_of_gradient (TdRankSumKind kind, const TdSummer *s, const void
                                int64_t n, uint64_t turn);
 /** The line that wrote to a variable last, or that made it. */
 const TdSite *td__sum_maker (const TdVar *v);
+/** Of a gradient that the program is going to average itself. */
+TdStatus td__sum_of_own (const TdVar *gradient, TdRankSum *sum, const TdSite *site);
 /** Tell who records. */
 void td__tell_sum (const TdRankSum *sum);
 /** The same of a number that all ranks must have in common. */

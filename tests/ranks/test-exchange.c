@@ -29,7 +29,18 @@ static const char program[]
       "    t[k] = (rank + i + k) % 3;\n"
       "  return td_tensor (TD_I32, TD_SHAPE (8), t);\n}\n"
       "static TdVar *mean (TdVar *g)\n"
-      "{ return td_div_scalar (td_comm_allreduce (comm, g), size); }\n"
+      "{\n"
+      "  if (strstr (kind, \"gather\") != NULL)\n"
+      "    return td_mean_axes (td_comm_allgather (comm, g), (int[]){ 0 }, 1, false);\n"
+      "  return td_div_scalar (td_comm_allreduce (comm, g), size);\n}\n"
+      "static void flat_mean (TdVar *W, TdVar *b)\n{\n"
+      "  float all[15];\n"
+      "  td_read (td_grad (W), all, 12 * sizeof *all);\n"
+      "  td_read (td_grad (b), all + 12, 3 * sizeof *all);\n"
+      "  td_read (mean (td_tensor (TD_F32, TD_SHAPE (15), all)), all, sizeof all);\n"
+      "  td_set_grad (W, td_tensor (TD_F32, TD_SHAPE (3, 4), all));\n"
+      "  td_set_grad (b, td_tensor (TD_F32, TD_SHAPE (3), all + 12));\n}\n"
+      "static const float bad[3] = { 1, (float)(1e300 * 1e10), 3 };\n"
       "int main (int argc, char **argv)\n{\n"
       "  td_init (&argc, &argv);\n"
       "  kind = argv[1];\n"
@@ -43,7 +54,7 @@ static const char program[]
       "  if (by_hand && !is (\"hand unsent\"))\n"
       "    td_comm_bcast_link (comm, net);\n"
       "  TdOpt *opt = td_adam_new (net);\n"
-      "  if (is_early || is (\"twice\"))\n"
+      "  if (is_early || is (\"twice\") || strncmp (kind, \"all\", 3) == 0)\n"
       "    opt = td_multi_node_optimizer_new (opt, comm);\n"
       "  if (is (\"split\"))\n"
       "    td_comm_split (comm, rank % 2, rank);\n"
@@ -52,13 +63,22 @@ static const char program[]
       "      if (is_early && i == 5)\n"
       "        td_comm_allreduce_grad (comm, net);\n"
       "      TdVar *x = drawn (i);\n"
-      "      if (is (\"hand nan\") && i == 5 && rank == 1)\n"
+      "      const int at = i == 5 && rank == 1;\n"
+      "      if (strstr (kind, \"weight\") != NULL && at)\n"
+      "        td_write (b, bad, sizeof bad); /* weight */\n"
+      "      if (strstr (kind, \"nan\") != NULL && at)\n"
       "        x = td_log (td_mul_scalar (x, -1));\n"
       "      TdVar *loss = td_softmax_cross_entropy (td_link (net, x), labels (i));\n"
       "      td_backward (loss, 0);\n"
       "      if (is (\"twice\") && i >= 3 && rank == 1)\n"
       "        td_backward (td_softmax_cross_entropy (td_link (net, x), labels (i)), 0);\n"
-      "      if (by_hand)\n        {\n"
+      "      if (strstr (kind, \"gradient\") != NULL && at)\n"
+      "        td_write (td_grad (b), bad, sizeof bad); /* gradient */\n"
+      "      if (strstr (kind, \"part\") != NULL)\n"
+      "        td_set_grad (W, mean (td_grad (W)));\n"
+      "      else if (strstr (kind, \"flat\") != NULL)\n"
+      "        flat_mean (W, b);\n"
+      "      else if (by_hand)\n        {\n"
       "          TdVar *gW = mean (td_grad (W)), *gb = mean (td_grad (b));\n"
       "          if (is (\"hand scaled\") && i == 5 && rank == 1)\n"
       "            gb = td_mul_scalar (gb, 2);\n"
@@ -144,7 +164,33 @@ exchange__of_gradients_is_a_mean_that_is_compared (void **state)
     { "hand wrote", "rank 1 wrote it at exchange.c:", NULL, 1 },
     { "hand scaled", "parted in iteration 5: the mean of the gradients of `b`", NULL, 1 },
     { "hand unsent", "parted in iteration 0: parameter `W`", NULL, 1 },
-    { "hand nan", "went wrong together in iteration 5: the gradient of `W` has", NULL, 1 },
+    { "hand nan", "rank 1 parted in iteration 5: the gradient of `W` has", NULL, 1 },
+    { "hand nan", "first in log at exchange.c:", NULL, 1 },
+    { "hand flat", "Nothing found: 8 steps with updates of 2 ranks compared.", NULL, 0 },
+    { "hand flat nan", "rank 1 parted in iteration 5: the gradient of `W` has", NULL, 1 },
+    { "hand gather", "Nothing found: 8 steps with updates of 2 ranks compared.", NULL, 0 },
+    { "hand gather nan", "rank 1 parted in iteration 5: the gradient of `W` has", NULL, 1 },
+    { "hand part", "update 2 parameters in iteration 0, and the gradients of 1 are averaged",
+      NULL, 1 },
+    { "hand part nan", "rank 1 parted in iteration 5: the gradient of `W` has", NULL, 1 },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_told (&cases[i]);
+}
+
+/* What rank 1 writes by hand is named with its line, whoever makes the mean. */
+static void
+exchange__of_what_was_written_by_hand_names_the_line (void **state)
+{
+  static const Case cases[] = {
+    { "all weight", "rank 1 had written NaN or infinite elements into `b` at exchange.c:", NULL,
+      1 },
+    { "hand weight",
+      "rank 1 had written NaN or infinite elements into `b` at exchange.c:", NULL, 1 },
+    { "all gradient", "it was written into the gradient at exchange.c:", "first in", 1 },
+    { "hand gradient", "it was written into the gradient at exchange.c:", "first in", 1 },
   };
 
   (void)state;
@@ -185,6 +231,7 @@ main (int argc, char **argv)
     td_test (exchange__of_a_second_backward_is_named_behind_an_evaluation),
     td_test (exchange__of_no_gradients_is_no_mean),
     td_test (exchange__of_gradients_is_a_mean_that_is_compared),
+    td_test (exchange__of_what_was_written_by_hand_names_the_line),
   };
 
   if (argc != 2)
