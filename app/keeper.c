@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static volatile pid_t kept;
+static pid_t behind, starter; /* who stays behind, and what started it; 0: nobody does */
 
 static void
 pass_on (int number)
@@ -41,7 +44,7 @@ stay_behind (pid_t child, const sigset_t *before)
 bool
 td_keep_apart (void)
 {
-  const pid_t parent = getpid ();
+  const pid_t parent = getpid (), grandparent = getppid ();
   sigset_t set, before;
   pid_t child;
 
@@ -54,6 +57,8 @@ td_keep_apart (void)
     stay_behind (child, &before);
   if (child == 0)
     {
+      behind = parent;
+      starter = grandparent;
       setpgid (0, 0);
       prctl (PR_SET_PDEATHSIG, SIGTERM);
       if (getppid () != parent)
@@ -61,4 +66,29 @@ td_keep_apart (void)
     }
   sigprocmask (SIG_SETMASK, &before, NULL);
   return child == 0;
+}
+
+/* Whoever has lost its parent has another one at once, though that one is not waited for yet.
+ */
+bool
+td_keep_lost (void)
+{
+  char name[64], text[512], state;
+  const char *rest;
+  int parent = 0;
+  size_t n;
+  FILE *f;
+
+  if (starter <= 1 || getppid () != behind) /* it has ended: a signal says that */
+    return false;
+  snprintf (name, sizeof name, "/proc/%d/stat", (int)behind);
+  f = fopen (name, "re");
+  if (f == NULL)
+    return false;
+  n = fread (text, 1, sizeof text - 1, f);
+  fclose (f);
+  text[n] = '\0';
+  rest = strrchr (text, ')'); /* its name may hold anything */
+  return rest != NULL && sscanf (rest + 1, " %c %d", &state, &parent) == 2 && state != 'Z'
+         && parent != starter;
 }

@@ -10,3 +10,7 @@
  * passes signals on, and ends as the other does; that one gets SIGTERM when it dies.  Returns
  * in the other.  *Errors*: false, where no process can be had: it goes on in this one. */
 bool td_keep_apart (void);
+
+/** Has what started that process died meanwhile: mpirun, or its daemon? Nobody ends the ranks
+ * then. */
+bool td_keep_lost (void);

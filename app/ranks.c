@@ -526,6 +526,13 @@ is_told (const Launch *l, int rank)
          && (rank < 0 || td__where_page (&l->where, rank)->ended_ns >= l->ended_ns);
 }
 
+/* Nothing says that a rank was: what they do without mpirun is no fault of theirs. */
+static bool
+is_lost (const Launch *l, int rank)
+{
+  return WIFSIGNALED (l->status) && l->ended_by == 0 && rank < 0;
+}
+
 /* One line: how it ended, and where the tapes are.  Returns the status: what the line says went
  * wrong is not 0. */
 static int
@@ -545,7 +552,7 @@ report (const Launch *l)
     rank = find_early (l);
   if (rank < 0)
     rank = td__where_culprit (&l->where);
-  if (rank < 0 && n_begun == n && status != 0)
+  if (rank < 0 && n_begun == n && status != 0 && !is_lost (l, rank))
     rank = find_first (l);
   if (found >= 0 && status != 0)
     snprintf (text, sizeof text, "rank %d has waited for another in vain (above)", found);
@@ -555,6 +562,9 @@ report (const Launch *l)
                 strsignal (l->ended_by));
       status = 128 + l->ended_by;
     }
+  else if (is_lost (l, rank))
+    snprintf (text, sizeof text, "mpirun was ended by signal %d (%s), and all ranks with it",
+              WTERMSIG (l->status), strsignal (WTERMSIG (l->status)));
   else if (rank >= 0)
     describe (l, rank, text, sizeof text);
   else if (n_begun < n && n > 1) /* one alone has nobody to tell */

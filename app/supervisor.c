@@ -9,6 +9,7 @@
 #include "command.h"
 #include "control-server.h"
 #include "json-read.h"
+#include "keeper.h"
 #include "paths.h"
 #include "rank-watch.h"
 #include "recording.h"
@@ -36,6 +37,7 @@ enum
   IDLE_MS = 20, /* ... while none come */
   KILL_AFTER_MS = 3000,
   KILL_RANK_AFTER_MS = 1000, /* the others are ended as well: nobody waits for it */
+  LOST_FOR_MS = 300,
   MAX_SOURCE = 8 << 20
 };
 
@@ -52,8 +54,9 @@ typedef struct
   pid_t pid;
   int status; /* of waitpid */
   TdWhereNow last;
-  bool ended, killed_by_us, told, stopped_at_break, said_wrong;
+  bool ended, killed_by_us, told, stopped_at_break, said_wrong, lost;
   int64_t kill_at_ms; /* 0: no */
+  int64_t lost_at_ms; /* mpirun was seen to be gone; 0: it was not */
 } Supervisor;
 
 static int64_t
@@ -303,6 +306,28 @@ drain (Supervisor *s)
   return n;
 }
 
+/* Without mpirun nobody ends the ranks, nor says what became of the run. One that was told to
+ * end, as the run was, may be gone before it has told them. */
+static void
+look_at_starter (Supervisor *s)
+{
+  if (s->options->n_ranks < 2 || s->told || s->lost || td_rank_watch_ended_by (&s->ranks) > 0
+      || !td_keep_lost ())
+    return;
+  if (s->lost_at_ms == 0)
+    s->lost_at_ms = now_ms ();
+  if (now_ms () < s->lost_at_ms + LOST_FOR_MS)
+    return;
+  s->lost = true;
+  td_rank_watch_told (&s->ranks);
+  td_recording_note (&s->recording, "the run has lost mpirun, which was killed or has died");
+  if (s->ended)
+    return;
+  signal_model (s, SIGTERM);
+  signal_model (s, SIGCONT);
+  s->kill_at_ms = now_ms () + KILL_RANK_AFTER_MS;
+}
+
 /* A rank has waited too long: its line goes to this rank's tape and window as well. */
 static void
 look_at_ranks (Supervisor *s, bool now)
@@ -366,6 +391,8 @@ loop (Supervisor *s)
       wanted = s->server != NULL ? td_control_server_serve (s->server, fds + 1, n - 1) : -1;
       drained = drain (s);
       look_at_ranks (s, false);
+      if (drained == 0)
+        look_at_starter (s);
       timeout = drained > 0 ? DRAIN_MS : IDLE_MS;
       if (wanted >= 0 && wanted < timeout)
         timeout = wanted;
@@ -397,6 +424,13 @@ report_end (Supervisor *s)
   while (drain (s) > 0)
     ;
   look_at_ranks (s, true);
+  for (int ms = 0; ms <= LOST_FOR_MS && !s->lost && (ms == 0 || s->lost_at_ms != 0);
+       ms += IDLE_MS)
+    {
+      look_at_starter (s);
+      if (s->lost_at_ms != 0 && !s->lost)
+        poll (NULL, 0, IDLE_MS);
+    }
   td_control_where (&s->run, &s->last);
   if (td_rank_watch_reason (&s->ranks, reason, sizeof reason))
     td_recording_say (&s->recording, reason);
@@ -411,7 +445,7 @@ report_end (Supervisor *s)
   td__json_member_int (json, "status", WIFEXITED (s->status) ? WEXITSTATUS (s->status) : -1);
   td__json_member_int (json, "signal", sig);
   td_control_server_notify (s->server, td__json_line_end (&line));
-  if (sig != 0 && !s->killed_by_us && !s->told)
+  if (sig != 0 && !s->killed_by_us && !s->told && !s->lost)
     {
       td__where_place (&s->last, place, sizeof place);
       fprintf (stderr, "tapedeck: model ended by signal %d (%s)%s\n", sig, strsignal (sig),

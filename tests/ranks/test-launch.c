@@ -712,6 +712,44 @@ script__of_python_has_a_tape_for_each_rank (void **state)
   assert_int_equal (access (td_test_tmp ("net-rank-1.tdtape"), F_OK), 0);
 }
 
+/* Nothing says that a rank was: rank 1's supervisor is a child of one of mpirun's. */
+static void
+mpirun__that_is_killed_is_named_and_no_rank (void **state)
+{
+  static const char code[]
+      = "#include <tapedeck.h>\n#include <signal.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+        "static int parent_of (int pid)\n{\n"
+        "  char name[64];\n  int parent = 0;\n"
+        "  snprintf (name, sizeof name, \"/proc/%d/stat\", pid);\n"
+        "  FILE *f = fopen (name, \"r\");\n"
+        "  if (f && fscanf (f, \"%*d (%*[^)]) %*c %d\", &parent) == 1)\n    fclose (f);\n"
+        "  return parent;\n}\n"
+        "int main (int argc, char **argv)\n{\n"
+        "  td_init (&argc, &argv);\n"
+        "  TdComm *comm = td_comm_new (\"mpi\");\n"
+        "  TD_ITERATIONS (i, 3)\n    td_item (td_ones (TD_F32, TD_SHAPE (1)));\n"
+        "  td_comm_barrier (comm);\n"
+        "  if (td_comm_rank (comm) == 1)\n"
+        "    kill (parent_of (parent_of (getppid ())), SIGKILL);\n"
+        "  sleep (60);\n"
+        "  return td_finish ();\n}\n";
+  const char *path = td_test_tmp ("orphans.c"), *folder = td_test_tmp ("lost");
+  TdTestChild c;
+
+  (void)state;
+  td_test_write_file (path, code, sizeof code - 1);
+  c = td_test_shell ("%s run -q -f -n 2 -o %s %s", tapedeck, folder, path);
+  assert_says (&c, 137, "tapedeck: 2 ranks: mpirun was ended by signal 9 (Killed)");
+  assert_null (strstr (c.err, "rank 0 has ended"));
+  td_test_child_clear (&c);
+  for (int rank = 0; rank < 2; rank++)
+    {
+      c = td_test_shell ("%s cat %s/rank-%d.tdtape", tapedeck, folder, rank);
+      assert_non_null (strstr (c.out, "the run has lost mpirun"));
+      td_test_child_clear (&c);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -722,6 +760,7 @@ main (int argc, char **argv)
     td_test (status__is_the_worst_of_the_ranks_and_one_line_says_whose),
     td_test (status__of_a_rank_that_leaves_is_its_own_though_the_others_fail_first),
     td_test (status__of_a_rank_that_is_told_to_end_names_it),
+    td_test (mpirun__that_is_killed_is_named_and_no_rank),
     td_test (break__that_names_no_rank_is_refused_and_one_that_may_name_one_is_not),
     td_test (options__go_to_each_rank),
     td_test (tapes__that_are_there_are_kept_or_replaced_by_f),

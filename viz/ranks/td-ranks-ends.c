@@ -112,12 +112,26 @@ dup_wait (const TdRanks *self, guint place, const TdTapeCollective *w)
                           site ? site : "");
 }
 
+static gboolean
+has_note (const TdRankTape *tape, const char *prefix)
+{
+  return td__rank_tape_find_notice (tape, TD_TAPE_NOTICE_TEXT, prefix) != NULL;
+}
+
+/* What started the ranks was killed, and nobody says that one of them was, nor that all were
+ * told to end. */
+static gboolean
+has_lost_mpirun (const TdRankTape *tape)
+{
+  return has_note (tape, "the run has lost mpirun")
+         && !has_note (tape, "the run was told to end");
+}
+
 /* It ran when the whole run was: "the run was told to end (Terminated)". */
 static gboolean
 is_of_ended_run (const TdRankTape *tape)
 {
-  return td__rank_tape_find_notice (tape, TD_TAPE_NOTICE_TEXT, "the run was told to end")
-         != NULL;
+  return has_note (tape, "the run was told to end") || has_lost_mpirun (tape);
 }
 
 static gboolean
@@ -477,6 +491,33 @@ find_error (const TdRankTape *tape)
   return NULL;
 }
 
+/* No rank is to blame. */
+static gboolean
+say_lost_mpirun (TdRanks *self)
+{
+  g_autofree gboolean *none = g_new0 (gboolean, self->n);
+  GString *out = NULL;
+  TdRanksFinding *f;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      g_autofree char *last = NULL;
+
+      if (!has_lost_mpirun (&self->tapes[i]))
+        continue;
+      last = dup_last (self, i);
+      if (!out)
+        out = g_string_new ("mpirun, which had started the ranks, was killed or died, and they "
+                            "ended with it");
+      g_string_append_printf (out, "; rank %u %s", self->tapes[i].open.rank, last);
+    }
+  if (!out)
+    return FALSE;
+  f = td__ranks_add (self, TD_RANKS_DEATH, TD_RANKS_ERROR, -1, none);
+  f->sentence = g_string_free (out, FALSE);
+  return TRUE;
+}
+
 /* One that failed takes the others along: they are ended, or fail in the same call. */
 static void
 look_at_failing (TdRanks *self)
@@ -496,6 +537,8 @@ look_at_failing (TdRanks *self)
     failed[i]
         = self->tapes[i].open.has_failed && (!by_itself || !is_told_to_end (&self->tapes[i]));
   if (!any (failed, self->n))
+    return;
+  if (!by_itself && say_lost_mpirun (self))
     return;
   out = g_string_new (NULL);
   for (guint i = 0; i < self->n; i++)
