@@ -299,6 +299,8 @@ json_finding (TdJson *j, const TdRanksFinding *f)
     td_json_int (j, f->iteration);
   else
     td_json_null (j);
+  if (f->label)
+    td_json_member_string (j, "label", f->label);
   td_json_key (j, "last_before");
   if (f->after >= 0)
     td_json_int (j, f->after);

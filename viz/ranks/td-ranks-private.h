@@ -379,6 +379,9 @@ gboolean td__ranks_train_together (const TdRanks *self);
 /** Hash the operations of an iteration, those of backward in any order. */
 guint64 td__ranks_hash_order (TdRanks *self, guint place, gint64 number);
 
+/** Say what the program calls the iterations of all findings. */
+void td__ranks_name_iterations (TdRanks *self);
+
 /** Find parameters that are updated without a mean, beside others that have one. */
 void td__ranks_look_for_unshared (TdRanks *self, const TdRankRow *row);
 /** Find the newest notice of a kind that begins so; NULL: there is none. Owner: borrowed. */

@@ -20,6 +20,7 @@ clear_finding (gpointer data)
   TdRanksFinding *f = data;
 
   g_free (f->ranks);
+  g_free (f->label);
   g_free (f->array);
   g_free (f->site);
   g_free (f->sentence);
@@ -422,5 +423,6 @@ td_ranks_look (TdRanks *self)
   td__ranks_look_at_ends (self);
   td__ranks_look_at_run (self);
   forget_persistents (self);
+  td__ranks_name_iterations (self);
   g_array_sort (self->findings, by_weight);
 }

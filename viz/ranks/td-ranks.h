@@ -52,6 +52,7 @@ typedef struct
   TdRanksCause cause;
   TdRanksLevel level;
   gint64 iteration; /* as the first of these ranks numbers it; -1: of the run */
+  char *label;      /* what the program calls it: "105", "'warm'", "step 105"; NULL: the same */
   gint64 after;     /* the last one that was looked at before, and was well; -1: none */
   guint *ranks;     /* which differ from the others; all of them where no majority does not */
   guint n_ranks;
