@@ -42,6 +42,29 @@ dup_given (TdTapeReader *reader, gint64 number)
   return label;
 }
 
+/* As the summary has it; "": there is none. Owner: the caller. */
+static char *
+dup_own (TdTapeReader *reader, gint64 number)
+{
+  TdTapeSummaries all = td_tape_reader_summaries (reader);
+
+  for (guint32 i = 0; i < all.n; i++)
+    if ((gint64)all.rows[i].number == number)
+      return all.rows[i].label & TD_TAPE_LABEL_NUMBER
+                 ? g_strdup_printf ("%u", all.rows[i].label & (TD_TAPE_LABEL_NUMBER - 1))
+                 : g_strdup (td_tape_reader_string (reader, all.rows[i].label));
+  return g_strdup ("");
+}
+
+gboolean
+td__ranks_have_one_label (const TdRanks *self, guint a, guint b, gint64 number)
+{
+  g_autofree char *x = dup_own (self->tapes[a].reader, number),
+                  *y = dup_own (self->tapes[b].reader, number);
+
+  return *x && g_str_equal (x, y);
+}
+
 /* "step 1205". */
 static char *
 dup_reported (TdTapeReader *reader, gint64 number)

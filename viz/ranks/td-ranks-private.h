@@ -17,7 +17,7 @@ typedef struct
   guint64 fingerprint, fingerprint_dims, attrs;
   guint64 start_ns, duration_ns;
   guint32 n_update_events, update_site, update_opdef;
-  gboolean has_backward;
+  gboolean has_backward, computes;
   guint n_waits, n_sums;
   TdTapeCollective *waits;
   TdTapeRankSum *sums;
@@ -31,6 +31,13 @@ typedef struct
 } TdRankIteration;
 
 void td__rank_iteration_free (TdRankIteration *self);
+
+/* One without backward and update. */
+typedef struct
+{
+  gint64 number;
+  gboolean computes; /* something in it, as an evaluation does */
+} TdRankIdle;
 
 /* Which updates an iteration with this structure has. */
 typedef struct
@@ -56,6 +63,7 @@ typedef struct
   gint64 first_update;               /* iteration; -1: none */
   guint64 n_begun;                   /* iterations in which an update began */
   GArray *left_out;                  /* gint64: those with backward and none */
+  GArray *idle;                      /* TdRankIdle: those with neither */
   guint32 update_site, update_opdef; /* of it */
   TdTapeCollective last;             /* the wait that it began last */
   TdTapeCollective stuck;            /* the wait that never ended */
@@ -379,6 +387,12 @@ gboolean td__ranks_train_together (const TdRanks *self);
 /** Hash the operations of an iteration, those of backward in any order. */
 guint64 td__ranks_hash_order (TdRanks *self, guint place, gint64 number);
 
+/** Find the iteration of a framework's tape in which a rank that ended before the others began
+ * once more. */
+void td__ranks_look_for_behind (TdRanks *self);
+
+/** Has the program given both one label in their iterations of this number? */
+gboolean td__ranks_have_one_label (const TdRanks *self, guint a, guint b, gint64 number);
 /** Say what the program calls the iterations of all findings. */
 void td__ranks_name_iterations (TdRanks *self);
 

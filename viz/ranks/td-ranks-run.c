@@ -59,8 +59,9 @@ is_whole (const TdRank *rank)
   return !rank->is_running && !rank->has_failed && rank->n_looked_at == rank->n_iterations;
 }
 
+/* Does it come to none in this one, though to a backward? */
 static gboolean
-leaves_out (const TdRankTape *tape, gint64 number)
+has_backward_only (const TdRankTape *tape, gint64 number)
 {
   for (guint i = 0; i < tape->left_out->len; i++)
     if (g_array_index (tape->left_out, gint64, i) == number)
@@ -68,10 +69,37 @@ leaves_out (const TdRankTape *tape, gint64 number)
   return FALSE;
 }
 
+/* Or to neither? An evaluation beside the others' iterations is none of these: the program
+ * calls it otherwise. */
+static gboolean
+is_idle (const TdRanks *self, guint place, gint64 number)
+{
+  const GArray *idle = self->tapes[place].idle;
+  gboolean computes = TRUE, found = FALSE;
+
+  for (guint i = 0; i < idle->len && !found; i++)
+    {
+      found = g_array_index (idle, TdRankIdle, i).number == number;
+      computes = g_array_index (idle, TdRankIdle, i).computes;
+    }
+  for (guint i = 0; found && computes && i < self->n; i++)
+    if (i != place && !td__ranks_have_one_label (self, place, i, number))
+      return FALSE;
+  return found;
+}
+
+static gboolean
+leaves_out (const TdRanks *self, guint place, gint64 number, gboolean idle)
+{
+  return has_backward_only (&self->tapes[place], number)
+         || (idle && is_idle (self, place, number));
+}
+
 /* Who left the update of that iteration out, where all others that made more made it. FALSE:
  * not so. */
 static gboolean
-find_left_out (const TdRanks *self, gint64 number, gboolean *without, gboolean *with)
+find_left_out (const TdRanks *self, gint64 number, gboolean idle, gboolean *without,
+               gboolean *with)
 {
   guint n_without = 0, n_with = 0;
 
@@ -79,7 +107,7 @@ find_left_out (const TdRanks *self, gint64 number, gboolean *without, gboolean *
     {
       const TdRankTape *tape = &self->tapes[i];
 
-      without[i] = leaves_out (tape, number);
+      without[i] = leaves_out (self, i, number, idle);
       with[i] = !without[i] && tape->n_begun > 0 && number <= tape->last_number;
       n_without += without[i];
       n_with += with[i];
@@ -91,35 +119,63 @@ find_left_out (const TdRanks *self, gint64 number, gboolean *without, gboolean *
   return n_without > 0 && n_with > 0;
 }
 
-/* Calls of the ranks do not fit any more, and one of them has come to fewer updates: the first
- * iteration in which it came to none, and the others did. */
+/* The first iteration in which some ranks came to no update, and the others did; G_MAXINT64:
+ * there is none. */
+static gint64
+find_first_left_out (const TdRanks *self, gboolean idle, gboolean *without, gboolean *with)
+{
+  gint64 number = G_MAXINT64;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRankTape *tape = &self->tapes[i];
+
+      for (guint k = 0; k < (idle ? tape->idle->len : tape->left_out->len); k++)
+        {
+          gint64 at = idle ? g_array_index (tape->idle, TdRankIdle, k).number
+                           : g_array_index (tape->left_out, gint64, k);
+
+          if (at < number && find_left_out (self, at, idle, without, with))
+            number = at;
+        }
+    }
+  if (number != G_MAXINT64)
+    find_left_out (self, number, idle, without, with);
+  return number;
+}
+
+/* Calls of the ranks do not fit any more, and one of them has come to fewer updates: it has
+ * left out one behind its backward, or a whole iteration. */
 static void
 look_for_left_out (TdRanks *self)
 {
   g_autofree gboolean *without = g_new0 (gboolean, self->n), *with = g_new0 (gboolean, self->n);
-  gint64 number = G_MAXINT64;
+  gboolean idle = FALSE;
+  gint64 number;
   TdRanksFinding *f;
 
   if (!td__ranks_has (self, TD_RANKS_MISMATCH) && !td__ranks_has (self, TD_RANKS_HANG))
     return;
-  for (guint i = 0; i < self->n; i++)
-    for (guint k = 0; k < self->tapes[i].left_out->len; k++)
-      {
-        gint64 at = g_array_index (self->tapes[i].left_out, gint64, k);
-
-        if (at < number && find_left_out (self, at, without, with))
-          number = at;
-      }
+  number = find_first_left_out (self, FALSE, without, with);
+  if (number == G_MAXINT64)
+    {
+      idle = TRUE;
+      number = find_first_left_out (self, TRUE, without, with);
+    }
   if (number == G_MAXINT64)
     return;
-  find_left_out (self, number, without, with);
   g_autofree char *names = td__ranks_dup_names (self, without),
+                  *leave = td__ranks_dup_names_do (self, without, " leaves", " leave"),
                   *others = td__ranks_dup_names (self, with);
   f = td__ranks_add (self, TD_RANKS_UPDATES, TD_RANKS_ERROR, number, without);
   f->sentence
-      = g_strdup_printf ("%s made no update in iteration %" G_GINT64_FORMAT
-                         ", where %s came to one; from then on they are an update apart",
-                         names, number, others);
+      = idle ? g_strdup_printf ("%s iteration %" G_GINT64_FORMAT
+                                " out: no backward and no update is in it, where %s came to "
+                                "one; from then on they are one iteration apart",
+                                leave, number, others)
+             : g_strdup_printf ("%s made no update in iteration %" G_GINT64_FORMAT
+                                ", where %s came to one; from then on they are an update apart",
+                                names, number, others);
   f->advice = g_strdup ("All ranks must update as often");
 }
 
@@ -329,6 +385,7 @@ td__ranks_look_at_run (TdRanks *self)
   look_for_plain_optimizer (self);
   look_for_left_out (self);
   look_for_more_updates (self);
+  td__ranks_look_for_behind (self);
   look_at_counts (self);
   look_for_damage (self);
   look_at_devices (self);

@@ -44,6 +44,7 @@ clear_tape (TdRankTape *tape)
   g_clear_pointer (&tape->updates, g_hash_table_unref);
   g_clear_pointer (&tape->attrs, g_hash_table_unref);
   g_clear_pointer (&tape->left_out, g_array_unref);
+  g_clear_pointer (&tape->idle, g_array_unref);
   g_clear_pointer (&tape->handle, td__tape_handle_unref);
   g_free (tape->own_path);
   g_free (tape->open.end);
@@ -96,6 +97,7 @@ open_tape (TdRankTape *tape, const char *path, GError **error)
   tape->updates = g_hash_table_new_full (NULL, NULL, NULL, g_free);
   tape->attrs = g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free);
   tape->left_out = g_array_new (FALSE, FALSE, sizeof (gint64));
+  tape->idle = g_array_new (FALSE, FALSE, sizeof (TdRankIdle));
   tape->open.rank = header->rank;
   tape->open.path = tape->own_path;
   tape->open.host = td_tape_reader_info (tape->reader, "host");
@@ -303,10 +305,12 @@ count_begun (TdRanks *self, guint place, const TdRankIteration *it)
 {
   TdRankTape *tape = &self->tapes[place];
 
-  if (begins_update (self, place, it))
-    tape->n_begun++;
-  else if (it->has_backward && !is_broken_off (it))
+  if (begins_update (self, place, it) || (it->has_backward && is_broken_off (it)))
+    tape->n_begun++; /* by hand it is on its way to one, in a call for all */
+  else if (it->has_backward)
     g_array_append_val (tape->left_out, it->number);
+  else if (!is_broken_off (it))
+    g_array_append_val (tape->idle, ((TdRankIdle){ it->number, it->computes }));
 }
 
 /* Iterations outside any TD_ITERATION may have updates, too. */
