@@ -156,9 +156,6 @@ td__ranks_batches_look (TdRanksBatches *k, TdRanks *self, const TdRankRow *row, 
     return;
   of_x = list_read (self, a, x);
   of_y = list_read (self, b, y);
-  weighting = td__ranks_find_weighting (x, y);
-  if (weighting == TD_RANKS_WEIGHTED || (k->found && weighting != TD_RANKS_UNWEIGHTED))
-    return;
   for (guint i = 0; of_x->len == of_y->len && i < of_x->len; i++)
     {
       gint64 n = examples_of (td_iteration_get_tape (x), of_x, i),
@@ -166,6 +163,9 @@ td__ranks_batches_look (TdRanksBatches *k, TdRanks *self, const TdRankRow *row, 
 
       if (n == m)
         continue;
+      weighting = td__ranks_find_weighting (x, y);
+      if (weighting == TD_RANKS_WEIGHTED || (k->found && weighting != TD_RANKS_UNWEIGHTED))
+        return;
       g_free (k->name);
       *k = (TdRanksBatches){ .n_looks = k->n_looks,
                              .found = TRUE,

@@ -27,6 +27,7 @@ typedef struct
 {
   Side a, b;
   gboolean is_known; /* all numbers on the way are */
+  gboolean *seen;    /* by variable of a: nothing is found above it */
 } Walk;
 
 static void
@@ -236,6 +237,9 @@ walk_up (Walk *w, guint32 x, guint32 y, guint depth)
   const Walk before = *w;
   const TdTapeEvent *a, *b;
 
+  if (w->seen[x])
+    return FALSE;
+  w->seen[x] = TRUE;
   x = strip (w, &w->a, x);
   y = strip (w, &w->b, y);
   a = find_maker (&w->a, x);
@@ -351,6 +355,7 @@ td__ranks_find_weighting (const TdIteration *a, const TdIteration *b)
 
   side_init (&w.a, a);
   side_init (&w.b, b);
+  w.seen = g_new0 (gboolean, MAX (w.a.it->n_vars, 1));
   x = find_loss (&w.a);
   y = find_loss (&w.b);
   if (x != NOTHING && y != NOTHING && walk_up (&w, x, y, 0))
@@ -362,6 +367,7 @@ td__ranks_find_weighting (const TdIteration *a, const TdIteration *b)
       else if (fabs (w.a.factor - w.b.factor) <= TOLERANCE * fabs (w.a.factor))
         found = TD_RANKS_WEIGHTED;
     }
+  g_free (w.seen);
   g_free (w.a.of_model);
   g_free (w.b.of_model);
   return found;
