@@ -1,7 +1,7 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
 ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand|join|join-twice|
 join-write|join-leave|unused|other|share|share-tensor|
-inside|inside-once|inside-one|inside-hand|inside-look|no-sync|nan-write|nan-under|nan-load|pair|pair-nan|pair-joint-nan|pair-view-nan].
+leave|accumulate|accumulate-hook|inside|inside-once|inside-one|inside-hand|inside-look|no-sync|nan-write|nan-under|nan-load|pair|pair-nan|pair-joint-nan|pair-view-nan].
 
 The last line of each rank is the sum of its weights, to the last bit.
 
@@ -37,6 +37,9 @@ if mistake == "adam":
 else:
     optimizer = torch.optim.SGD([*model.parameters(), *(other.parameters() if second else ())], lr=0.2 if odd and mistake == "rate" else 0.1,
                                 momentum=0 if mistake.startswith("join") else 0.9)
+if mistake == "accumulate-hook":
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+    model.register_comm_hook(None, fp16_compress_hook)
 numbers = torch.Generator().manual_seed(10 + (0 if mistake in ("copies", "view") else RANK))
 examples = torch.randn(44, 4, generator=torch.Generator().manual_seed(1))
 average = [p.detach().clone() for p in net.parameters()] if mistake == "average" else []
@@ -83,6 +86,11 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
     if mistake in ("unused", "other"):  # examples that a rank draws by their numbers
         at = int(torch.randint(40, (1,), generator=numbers))
         x = torch.stack([examples[at], examples[(at + RANK) % 40], *examples[at:at + 4]])
+    if mistake.startswith("accumulate"):
+        with model.no_sync():
+            model(x).square().mean().backward()
+    if odd and mistake == "leave" and i == ODD:
+        continue
     with model.no_sync() if mistake == "no-sync" and i == ODD else contextlib.nullcontext():
         y = (model.module if inside_at(i) else model)(x)
     loss = y.square().mean()

@@ -18,7 +18,7 @@ import claims  # noqa: E402  # pylint: disable=wrong-import-position
 from claims import claim  # noqa: E402  # pylint: disable=wrong-import-position
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RANKS = 3
+RANKS, ODD = 3, 2
 tapedeck, producer, package = map(os.path.abspath, sys.argv[1:4])
 python = claims.find_python()
 # Ranks on one machine need no network, and containers allow no reading of each other's memory.
@@ -100,12 +100,22 @@ def joined_leave(folder):
     assert {"parameters", "update counts"} & {f["cause"] for f in found if RANKS - 1 in f["ranks"]}, found
 
 
-def inside_one(folder):
+def behind(folder, mistake):
     """The others' sums meet those of its next iteration, until it does not come to the last."""
-    tapes = os.path.join(folder, "inside-one.ranks")
-    subprocess.run([tapedeck, "run", "-q", "-n", str(RANKS), "-o", tapes, "ddp.py", tapes + ".store", "inside-one"],
+    tapes = os.path.join(folder, mistake + ".ranks")
+    subprocess.run([tapedeck, "run", "-q", "-n", str(RANKS), "--hang-after", "5", "-o", tapes, "ddp.py", tapes + ".store", mistake],
                    capture_output=True, env=environment, cwd=HERE)
-    _, found = findings(tapes, 1)
+    return findings(tapes, 1)[1]
+
+
+def left_out(folder):
+    found = behind(folder, "leave")
+    assert (found[0]["cause"], found[0]["iteration"], found[0]["ranks"]) == ("update counts", ODD, [RANKS - 1]), found
+    assert "leaves an iteration out" in found[0]["sentence"] and "ddp.py:" in found[0]["site"], found
+
+
+def inside_one(folder):
+    found = behind(folder, "inside-one")
     assert (found[0]["cause"], found[0]["iteration"], found[0]["ranks"]) == ("not averaged", 2, [RANKS - 1]), found
     assert "was called by itself at ddp.py:" in found[0]["sentence"], found
 
@@ -197,6 +207,10 @@ def main():
         claim("also on one rank", inside_one, folder)
         claim("and a step after no_sync", named, folder, "no-sync", "not averaged", 2, everyone, "0/weight", "under no_sync", "graph",
               once)
+        claim("gradients that are gathered under no_sync before a backward that averages them are healthy", clean, folder,
+              "accumulate")
+        claim("also where a hook of the program's sends them", clean, folder, "accumulate-hook")
+        claim("a rank that leaves an iteration out is named, with that iteration", left_out, folder)
         claim("where the program averages what came of it, it is healthy", clean, folder, "inside-hand")
         claim("and where nothing came of it", clean, folder, "inside-look")
         claim("one process alone has no sums", without, folder)

@@ -48,16 +48,19 @@ class Bypassed:
             self.calls.pop(ddp, None)
             self.averaged.add(ddp)
 
-    def of_step(self, optimizer, name_of):
-        """What is to be said of a step, as one line; None: nothing."""
+    def of_step(self, optimizer, name_of, armed):
+        """What is to be said of a step, as one line; None: nothing.  armed: those whose own forward has run, which average
+        what comes of it also where nobody sees it: in a hook, or on the threads of a GPU."""
         said, ran = None, self.backward
         held = {id(tensor) for group in optimizer.param_groups for tensor in group["params"]}
-        for ddp in list(self.averaged) + list(self.calls):
+        for ddp in set(self.averaged) | set(self.calls) | set(armed):
             own = [tensor for tensor in ddp.module.parameters() if id(tensor) in held]
             if not own:
                 continue
             self.averaged.discard(ddp)
             how = self.calls.pop(ddp, None)
+            how = None if ddp in armed else how
+            armed.discard(ddp)
             found = [tensor for tensor in own if tensor.requires_grad and tensor.grad is not None and name_of(tensor)]
             if how and ran and said is None and sum(t.numel() * t.element_size() for t in found) > self.n_brought:
                 said = SAYS % (name_of(found[0]), " and %d more" % (len(found) - 1) if len(found) > 1 else "", *how)

@@ -467,7 +467,7 @@ class Recorder(nodes.Nodes):
     def sums_of(self, optimizer):
         """What the ranks are compared by; the operators that it takes are not the program's."""
         if self.sums is not None and self.open:
-            said = self.collectives.bypassed.of_step(optimizer, self.name_of)
+            said = self.collectives.bypassed.of_step(optimizer, self.name_of, self.collectives.own.armed)
             if said:
                 self.words += (L.NOTICE, 3, self.text(said))
             self.words += self.unrecorded(self.sums.of_step, optimizer, self.name_of, self.text,
