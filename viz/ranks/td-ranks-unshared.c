@@ -201,9 +201,8 @@ look_for_said (TdRanks *self, const TdRankRow *row)
   at = g_strrstr (first, " at ");
   f->array = dup_quoted (first);
   f->site = at ? g_strdup (at + strlen (" at ")) : NULL;
-  f->sentence = g_strdup_printf ("%s parted in iteration %" G_GINT64_FORMAT
-                                 ": %s; those are never averaged",
-                                 names, row->number, first);
+  f->sentence = g_strdup_printf ("%s parted in iteration %" G_GINT64_FORMAT ": %s", names,
+                                 row->number, first);
   f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_CALL_WRAPPED));
 }
 
