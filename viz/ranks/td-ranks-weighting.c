@@ -262,7 +262,6 @@ walk_up (Walk *w, guint32 x, guint32 y, guint depth)
           return TRUE;
       }
   *w = before;
-  w->a.of_model[x] = FALSE; /* nor another time: there may be very many ways up to it */
   return FALSE;
 }
 
