@@ -219,16 +219,29 @@ one_attr_text (const TdAttr *a, const char *at, const char *attrs, char *text, s
     }
 }
 
+/* The place in the stream of random numbers, with which attributes begin: it is another in
+ * every call, and no attribute of the operation. */
+static size_t
+random_bytes (const TdOpClass *cls)
+{
+  return cls->flags & TD_OP_RANDOM ? sizeof (TdRngKey) : 0;
+}
+
 void
 td__attrs_text (const TdOpClass *cls, const void *attrs, char *text, size_t size)
 {
+  const size_t skip = random_bytes (cls);
   size_t used = 0;
 
   text[0] = '\0';
   for (int i = 0; i < cls->n_attrs && used + 2 < size; i++)
     {
       const TdAttr *a = &cls->attrs[i];
-      int n = snprintf (text + used, size - used, "%s%s=", i > 0 ? " " : "", a->name);
+      int n;
+
+      if (a->offset < skip)
+        continue;
+      n = snprintf (text + used, size - used, "%s%s=", used > 0 ? " " : "", a->name);
 
       used += (size_t)n < size - used ? (size_t)n : size - used - 1;
       n = one_attr_text (a, (const char *)attrs + a->offset, attrs, text + used, size - used);
@@ -240,7 +253,7 @@ uint32_t
 td__recorder_attrs (TdRecorder *r, const TdOpClass *cls, const void *attrs,
                     const char *algorithm)
 {
-  size_t skip = cls->flags & TD_OP_RANDOM ? sizeof (TdRngKey) : 0;
+  const size_t skip = random_bytes (cls);
   uint64_t h = (uint64_t)(uintptr_t)cls, word;
   uint32_t unused = 0, text_id;
   char text[512];

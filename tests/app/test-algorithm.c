@@ -1,4 +1,5 @@
-/* Which implementation computed an operation is on the tape, where there are several.
+/* Attributes on the tape: which implementation computed an operation, where there are several;
+ * and none that are of one call only.
  *
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
@@ -67,12 +68,38 @@ algorithm__is_ours_where_onednn_is_off (void **state)
   td_test_child_clear (&child);
 }
 
+/* The place in the stream of random numbers was that of the first call with these attributes.
+ */
+static void
+attributes__of_what_draws_are_those_of_every_call (void **state)
+{
+  const char *program = td_test_program ("app/tapedeck"), *tape = td_test_tmp ("d.tdtape");
+  TdTestChild child = TD_TEST_RUN (program, "run", "-f", "-o", tape,
+                                   td_test_source ("tests/models/dropout.c"));
+
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "cat", tape);
+  assert_contains (child.out, "ratio=0.25");
+  assert_contains (child.out, "ratio=0.5");
+  assert_null (strstr (child.out, "offset="));
+  assert_null (strstr (child.out, "seed="));
+  td_test_child_clear (&child);
+  td_test_program ("app/tapedeck-viz");
+  child = td_test_shell ("%s diff %s:2 %s:3", program, tape, tape);
+  assert_child_status (child, 1);
+  assert_contains (child.out, "ratio=0.25");
+  assert_null (strstr (child.out, "offset"));
+  td_test_child_clear (&child);
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (algorithm__of_a_convolution_is_on_the_tape),
     td_test (algorithm__is_ours_where_onednn_is_off),
+    td_test (attributes__of_what_draws_are_those_of_every_call),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
