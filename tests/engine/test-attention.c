@@ -186,6 +186,33 @@ causal_mask__is_the_same_in_every_dtype (void **unused)
       }
 }
 
+/* Of every dtype that there is a mask of, also where it is that of q. */
+static void
+mask__may_have_any_dtype (void **unused)
+{
+  static const TdDtype dtypes[] = { TD_BOOL, TD_U8, TD_I32, TD_I64, TD_F16, TD_F32, TD_F64 };
+
+  (void)unused;
+  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+    for (int composed = 0; composed < 2; composed++)
+      TD_SCOPE ("dtype")
+        {
+          TdVar *q = td_variable (td_randn (TD_F32, TD_SHAPE (2, 3, 4)), "q"), *y[2], *g[2];
+
+          for (int k = 0; k < 2; k++)
+            {
+              TdVar *mask = td_causal_mask (k == 0 ? TD_F32 : dtypes[i], 3, 3), *loss;
+
+              y[k] = td_scaled_dot_product_attention (q, q, q, .mask = mask,
+                                                      .composed = composed != 0);
+              loss = td_sum (td_square (y[k]));
+              assert_int_equal (td_grad_of (&loss, 1, &q, 1, NULL, 0, &g[k]), TD_OK);
+            }
+          expect_close (y[0], y[1], 0);
+          expect_close (g[0], g[1], 0);
+        }
+}
+
 int
 main (void)
 {
@@ -197,6 +224,7 @@ main (void)
     td_test (attention__passes_nan_on_in_its_own_row_only),
     td_test (causal_mask__shows_the_last_query_all_keys),
     td_test (causal_mask__is_the_same_in_every_dtype),
+    td_test (mask__may_have_any_dtype),
   };
 
   return run_with_engine (tests);

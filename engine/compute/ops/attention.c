@@ -375,6 +375,8 @@ attention (TdVar *q, TdVar *k, TdVar *v, const TdAttentionOpt *o)
     {
       const TdShape m = td_shape (mask);
 
+      if (td_dtype (mask) != td_dtype (q)) /* the operation reads it as what it computes in */
+        mask = td_where (mask, td__number_like (q, 1), td__number_like (q, 0));
       if (m.ndim == 2)
         {
           a.mask_every = shape.dim[0] * (ndim == 4 ? shape.dim[1] : 1);
