@@ -6,6 +6,7 @@
 #include "inside.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,18 +184,21 @@ bool (td__var_usable) (const TdVar *v, const char *call, const TdSite *site)
   else if (v->state == TD_VAR_DEAD || v->state == TD_VAR_FREE)
     {
       const TdSite *made = v->state == TD_VAR_DEAD ? v->site : NULL, *end = v->retained_site;
+      char with[40] = "", where[200] = "";
 
+      if (v->died_iteration > 0) /* else outside of all, perhaps with its link */
+        snprintf (with, sizeof with, " with iteration %ld", (long)v->died_iteration - 1);
+      if (end != NULL)
+        snprintf (where, sizeof where, " (%.180s:%d)", end->file, end->line);
       if (v->flags & TD_VAR_FINISHED)
         td__fail (TD_ERR_STATE, call, site, "a variable is used after td_finish");
       else if (made == NULL)
         td__fail (TD_ERR_STATE, call, site,
                   "a variable is used long after it died: td_retain it");
       else
-        td__fail (TD_ERR_STATE, call, site,
-                  "%s, made at %s:%d, died with iteration %ld (%s:%d): td_retain it",
-                  v->name != NULL ? v->name : "a variable", made->file, made->line,
-                  (long)v->died_iteration - 1, end != NULL ? end->file : "?",
-                  end != NULL ? end->line : 0);
+        td__fail (TD_ERR_STATE, call, site, "%s, made at %s:%d, died%s%s: td_retain it",
+                  v->name != NULL ? v->name : "a variable", made->file, made->line, with,
+                  where);
     }
   return false; /* poison: the first error is recorded already */
 }

@@ -162,6 +162,27 @@ dead_handle__is_named_with_both_lines (void **state)
   assert_contains (td_error ()->message, expected);
 }
 
+/* There was no iteration, and no scope ended. */
+static void
+dead_handle__of_no_iteration_is_named_without_one (void **state)
+{
+  TdVar *h = NULL, *W;
+  TdLink *l = td_linear_new ((TdLink *)NULL, "l", 2, 3);
+
+  (void)state;
+  TD_SCOPE ("inner")
+    h = td_zeros (TD_F32, TD_SHAPE (3));
+  assert_true (td_poisoned (td_relu (h)));
+  assert_non_null (strstr (td_error ()->message, " died"));
+  assert_null (strstr (td_error ()->message, "iteration"));
+  td_error_clear ();
+  W = td_link_param (l, "W");
+  td_link_free (l);
+  assert_true (td_poisoned (td_relu (W)));
+  assert_non_null (strstr (td_error ()->message, " died: td_retain it"));
+  td_error_clear ();
+}
+
 static void
 dead_handle__is_recognised_until_the_end_of_the_next_iteration (void **state)
 {
@@ -408,6 +429,7 @@ main (void)
     row (scope__yield_hands_a_variable_outward),
     row (retain__keeps_a_variable_beyond_its_scope),
     row (dead_handle__is_named_with_both_lines),
+    row (dead_handle__of_no_iteration_is_named_without_one),
     row (dead_handle__is_recognised_until_the_end_of_the_next_iteration),
     row (iterations__break_ends_the_loop),
     row (iterations__continue_goes_on),
