@@ -30,12 +30,13 @@ static char *
 dup_given (TdTapeReader *reader, gint64 number)
 {
   TdTapeSummaries all = td_tape_reader_summaries (reader);
-  const TdTapeIteration *live = td_tape_reader_live (reader);
+  const TdTapeIteration *live;
   char *label = NULL;
 
   for (guint32 i = 0; i < all.n; i++)
     if ((gint64)all.rows[i].number == number)
       return dup_label (reader, all.rows[i].label, number);
+  live = td_tape_reader_live (reader);
   if (live && (gint64)live->number == number)
     label = dup_label (reader, live->label, number);
   td_tape_iteration_free (live);
