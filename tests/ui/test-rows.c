@@ -92,7 +92,16 @@ has_picture (const char *panel, const char *page)
 {
   if (strcmp (panel, "memory") != 0) /* which has a page, too, beside its place in the dock */
     ui_test_do ("show-page", panel);
-  TdScene *scene = td_scene_view_get_scene (ui_test_panel_scene_view (panel, page));
+  /* pictures are made one in a turn of the main loop, of iterations that may take a while */
+  const gint64 until = g_get_monotonic_time () + 10 * G_USEC_PER_SEC;
+  TdSceneView *view = ui_test_panel_scene_view (panel, page);
+  TdScene *scene = td_scene_view_get_scene (view);
+  while ((!scene || td_scene_n_items (scene) < LEAST_ITEMS) && g_get_monotonic_time () < until)
+    {
+      if (!g_main_context_iteration (NULL, FALSE))
+        g_usleep (1000);
+      scene = td_scene_view_get_scene (view);
+    }
   return scene && td_scene_n_items (scene) >= LEAST_ITEMS ? YES : NO;
 }
 

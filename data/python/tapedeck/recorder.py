@@ -342,6 +342,8 @@ class Recorder(nodes.Nodes):
     # ------------------------------------------------------------------------ iterations
 
     def begin(self, start):
+        self.own_nodes()  # of what the iteration before has made last, by its numbers
+        self.node_twin = 0
         self.words += (L.BEGIN, 5, start, 0, 0)
         for name in self.scopes:
             self.words += (L.SCOPE, 3, name)
