@@ -47,7 +47,7 @@ class Nodes:
         except Exception as error:
             self.mistake("a node of backward", error)
 
-    def backward_begins(self):
+    def nodes_begin(self):
         if current_node is not None:
             return
         self.own_nodes()

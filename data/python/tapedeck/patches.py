@@ -127,7 +127,7 @@ class Patches:
                 return run(*args, **kwargs)
             before = recorder.phase, recorder.phase_place, recorder.phase_codes
             try:
-                recorder.backward_begins()
+                recorder.nodes_begin()
             except Exception as error:
                 recorder.mistake("backward", error)
             recorder.phase, recorder.phase_codes = L.BACKWARD, codes
