@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "core.h"
+#include "op-held.h"
 #include "host-memory.h"
 #include "async-index.h"
 
@@ -280,6 +281,7 @@ td__engine_end (int status)
     status = 1;
   e->observer = NULL;
   td__index_end ();
+  td__ops_finish ();
   td__devices_finish ();
   td__vars_finish ();
   td__slab_finish (&e->nodes);

@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "core.h"
+#include "op-held.h"
 
 #include <stdlib.h>
 
@@ -75,6 +76,21 @@ op_free (TdOp *op)
     free (op->attrs);
   op->id = 0; /* a free slot is nobody's */
   td__slab_release (&td__engine.ops, op);
+}
+
+void
+td__ops_finish (void)
+{
+  const TdSlab *slab = &td__engine.ops;
+
+  for (size_t c = 0; c < slab->n_chunks; c++)
+    for (size_t i = 0; i < TD_SLAB_ITEMS; i++)
+      {
+        const TdOp *op = (TdOp *)(void *)((char *)slab->chunks[c] + i * slab->item_bytes);
+
+        if (op->id != 0 && op->cls->release != NULL)
+          op->cls->release (op->attrs);
+      }
 }
 
 void

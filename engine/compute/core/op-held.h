@@ -12,3 +12,6 @@ typedef void TdOpHeld (const TdOp *op, TdHeldEach *each, void *user);
 
 /** Of calls of static functions (static/keeps.c); NULL: there was none. */
 extern TdOpHeld *td__op_held;
+/** At td_finish: what operations that are still in a graph keep themselves is given back.
+ * (node.c) */
+void td__ops_finish (void);
