@@ -369,7 +369,6 @@ keep_graph (TdInstance *i, TdVar *const *in, TdVar **out)
   int n = 0;
   TdRun r = { .call = { .cls = &td__static_class, .attrs = &attrs }, .site = i->site };
 
-  td__replay_tells_what_it_keeps ();
   for (uint32_t k = 0; k < s->n_externals; k++)
     {
       all[k] = k < s->n_arguments ? in[k] : s->externals[k].var;

@@ -81,15 +81,19 @@ op_free (TdOp *op)
 void
 td__ops_finish (void)
 {
+  static const TdOpClass over = { .name = "over" }; /* what was given back is so once */
   const TdSlab *slab = &td__engine.ops;
 
   for (size_t c = 0; c < slab->n_chunks; c++)
     for (size_t i = 0; i < TD_SLAB_ITEMS; i++)
       {
-        const TdOp *op = (TdOp *)(void *)((char *)slab->chunks[c] + i * slab->item_bytes);
+        TdOp *op = (TdOp *)(void *)((char *)slab->chunks[c] + i * slab->item_bytes);
+        const TdOpClass *cls = op->cls;
 
-        if (op->id != 0 && op->cls->release != NULL)
-          op->cls->release (op->attrs);
+        if (op->id == 0 || cls->release == NULL)
+          continue;
+        op->cls = &over; /* it may be the last to hold a graph that this operation is in */
+        cls->release (op->attrs);
       }
 }
 
