@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "instance.h"
+#include "replay.h"
 #include "host-memory.h"
 #include "entry.h"
 #include "pass.h"
@@ -302,6 +303,7 @@ td__instance_new (TdEntry *entry, TdPlan *plan, const TdSite *site)
   i->entry = entry;
   i->plan = plan;
   i->refs = 1;
+  td__replay_tells_what_it_keeps ();
   if (plan->arena_bytes > 0)
     {
       i->arena = td__buffer_new (s->device, plan->arena_bytes, TD_MEM_STATIC);

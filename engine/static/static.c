@@ -4,7 +4,6 @@
 #include "notify.h"
 #include "host-memory.h"
 #include "plural.h"
-#include "replay.h"
 #include "static.h"
 #include "verify.h"
 
@@ -685,7 +684,6 @@ td_static_new_at (TdStaticFn fn, void *self, TdStaticOpt options, const TdSite *
   s->options = options;
   s->name = td__intern (options.name != NULL ? options.name : name);
   s->site = site;
-  td__replay_tells_what_it_keeps ();
   s->info.unverified_since = -1;
   s->next = all;
   all = s;

@@ -107,16 +107,7 @@ point (const char *signal, gint node)
 static gboolean
 press_key (guint keyval)
 {
-  g_autoptr (GListModel) all = gtk_widget_observe_controllers (GTK_WIDGET (view ()));
-  gboolean taken = FALSE;
-  for (guint i = 0; !taken && i < g_list_model_get_n_items (all); i++)
-    {
-      g_autoptr (GtkEventController) one = g_list_model_get_item (all, i);
-      if (GTK_IS_EVENT_CONTROLLER_KEY (one))
-        g_signal_emit_by_name (one, "key-pressed", keyval, 0, 0, &taken);
-    }
-  ui_test_settle ();
-  return taken;
+  return ui_test_press_key (GTK_WIDGET (view ()), keyval);
 }
 
 /* ---- what it shows ---- */

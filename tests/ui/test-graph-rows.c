@@ -469,16 +469,7 @@ find__takes_a_layer_an_operation_a_shape_a_type_and_a_place (void **state)
 static gboolean
 press_key (guint keyval)
 {
-  g_autoptr (GListModel) all = gtk_widget_observe_controllers (GTK_WIDGET (canvas ()));
-  gboolean taken = FALSE;
-  for (guint i = 0; !taken && i < g_list_model_get_n_items (all); i++)
-    {
-      g_autoptr (GtkEventController) one = g_list_model_get_item (all, i);
-      if (GTK_IS_EVENT_CONTROLLER_KEY (one))
-        g_signal_emit_by_name (one, "key-pressed", keyval, 0, 0, &taken);
-    }
-  ui_test_settle ();
-  return taken;
+  return ui_test_press_key (GTK_WIDGET (canvas ()), keyval);
 }
 
 static gint

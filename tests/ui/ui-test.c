@@ -536,3 +536,18 @@ ui_test_panel_scene_view (const char *panel, const char *page)
   assert_non_null (view);
   return TD_SCENE_VIEW (view);
 }
+
+gboolean
+ui_test_press_key (GtkWidget *widget, guint keyval)
+{
+  g_autoptr (GListModel) all = gtk_widget_observe_controllers (widget);
+  gboolean taken = FALSE;
+  for (guint i = 0; !taken && i < g_list_model_get_n_items (all); i++)
+    {
+      g_autoptr (GtkEventController) one = g_list_model_get_item (all, i);
+      if (GTK_IS_EVENT_CONTROLLER_KEY (one))
+        g_signal_emit_by_name (one, "key-pressed", keyval, 0, 0, &taken);
+    }
+  ui_test_settle ();
+  return taken;
+}

@@ -73,6 +73,8 @@ gboolean ui_test_are_bright_and_dark (const char *bright, const char *dark);
 GtkWidget *ui_test_panel_page (const char *panel, const char *page);
 /** The scene view of that page. */
 TdSceneView *ui_test_panel_scene_view (const char *panel, const char *page);
+/** A key, as GTK would, to whoever listens on the widget.  Returns whether it was taken. */
+gboolean ui_test_press_key (GtkWidget *widget, guint keyval);
 /** Find the widget of that name, or the button of that label, in this one or below it; NULL:
  * there is none. */
 GtkWidget *ui_test_find_named (GtkWidget *widget, const char *name);
