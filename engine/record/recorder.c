@@ -330,7 +330,7 @@ put_event (TdRecorder *r, const TdEvent *e, uint64_t end, unsigned n_out)
       at = put_output (at, e->out[i], e->out_buffers[i],
                        flags | (td__bit (e->retained_out, (int)i) ? TD_TAPE_VAR_RETAINED : 0u));
       e->out[i]->is_leaf_known = true;
-      e->out[i]->is_counted = r->level >= TD_TAPE_LEVEL_STATS;
+      e->out[i]->counted = r->level >= TD_TAPE_LEVEL_STATS ? TD_COUNTED : TD_COUNTED_NOT;
     }
   td_ring_publish (r->ring, before + bytes);
 }
@@ -632,7 +632,7 @@ on_write (TdObserver *o, TdNode *n, const TdSite *site)
 {
   (void)o;
   (void)site;
-  n->is_counted = false;
+  n->counted = TD_COUNTED_WRITTEN;
 }
 
 void

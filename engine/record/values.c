@@ -147,12 +147,13 @@ td__recorder_inputs (TdRecorder *r, const TdEvent *e)
       const bool is_gradient
           = e->phase == TD_PHASE_UPDATE && td__recorder_gradient_of (n) != NULL;
 
-      if (n->is_counted)
+      if (n->counted == TD_COUNTED)
         continue;
-      n->is_counted = true;
+      const bool is_written = n->counted == TD_COUNTED_WRITTEN;
+      n->counted = TD_COUNTED;
       /* what is only written has numbers that nobody made */
       const bool is_filled = (e->cls->flags & TD_OP_FILLS) && td__bit (e->cls->writes, i);
-      if (!is_gradient && !is_filled && n->device->ops->stats_async == NULL)
+      if ((!is_gradient || is_written) && !is_filled && n->device->ops->stats_async == NULL)
         td__recorder_values (r, n, buffer_of (r, e, n));
     }
 }

@@ -171,7 +171,7 @@ td__observe_output (TdInstance *i, uint32_t node, TdNode *n)
     return;
   n->id = i->nodes[node]->id;
   n->is_leaf_known = true;
-  n->is_counted = i->nodes[node]->is_counted;
+  n->counted = i->nodes[node]->counted;
 }
 
 /* --- groups --- */

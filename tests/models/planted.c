@@ -37,6 +37,7 @@ typedef enum
   UPDATE,
   BATCH,
   WEIGHT,
+  GRADIENT,
   N_KINDS
 } Kind;
 
@@ -158,8 +159,8 @@ activation (int which, TdVar *h)
       return td_softplus (h);
     case 3:
       return td_softmax (h);
-    default:
-      return td_square (h);
+    default: /* bounded: no net overflows by itself */
+      return td_square (td_tanh (h));
     }
 }
 
@@ -270,11 +271,11 @@ make (Case *c, bool has_function)
   c->function = td_static_new (body, c, .name = "middle");
 }
 
-/* Writes a NaN into a weight, as a program that copies weights by hand may. */
+/* Writes a NaN into a weight, as a program that copies weights by hand may, or into a gradient,
+ * as one that scales them. */
 static void
-write_weight (Case *c)
+write_nan (Case *c, TdVar *w)
 {
-  TdVar *w = td_link_param (c->link[0], "W");
   float numbers[COLUMNS * COLUMNS];
 
   td_read (w, numbers, sizeof numbers);
@@ -286,7 +287,7 @@ static const char *
 op_of (const Case *c)
 {
   static const char *const names[]
-      = { "log", "sqrt", "div", "sub", "softmax", "div", NULL, "batch", "W" };
+      = { "log", "sqrt", "div", "sub", "softmax", "div", NULL, "batch", "W", "W.grad" };
 
   return c->kind != UPDATE ? names[c->kind] : c->momentum ? "momentum_sgd" : "sgd";
 }
@@ -298,6 +299,7 @@ run (int seed, int first_iteration, bool has_function)
   int bad[N_ITERATIONS], ask;
 
   random_state = (uint64_t)seed * 7919 + 17;
+  td_set_seed ((uint64_t)seed); /* the weights: a seed is the same net whichever came before */
   for (int i = 0; i < 8; i++)
     pick (2);
   make (&c, has_function);
@@ -305,11 +307,13 @@ run (int seed, int first_iteration, bool has_function)
     TD_ITERATION (first_iteration + i)
       {
         if (c.kind == WEIGHT && i == c.at)
-          write_weight (&c);
+          write_nan (&c, td_link_param (c.link[0], "W"));
         TdVar *loss = loss_of (&c, i == c.at);
 
         td_cleargrads (c.net);
         td_backward (loss, 0);
+        if (c.kind == GRADIENT && i == c.at)
+          write_nan (&c, td_grad (td_link_param (c.link[0], "W")));
         if (c.kind == UPDATE && i == c.at)
           td_opt_set_lr (c.opt, 1e300); /* no float */
         td_opt_update (c.opt);
@@ -317,12 +321,12 @@ run (int seed, int first_iteration, bool has_function)
       }
   ask = c.at + pick (N_ITERATIONS - c.at < 3 ? N_ITERATIONS - c.at : 3);
   if (!bad[ask] && c.kind != BACKWARD)
-    ask = c.kind == UPDATE ? c.at + 1 : c.at;
+    ask = c.kind == UPDATE || c.kind == GRADIENT ? c.at + 1 : c.at;
   if (c.kind == BACKWARD)
     ask = bad[c.at + 1] ? ask : c.at;
   printf ("%d %d %s %d %s %d %d %s %d\n", seed, first_iteration + ask,
-          c.kind == BATCH || c.kind == WEIGHT ? "came" : "made", first_iteration + c.at,
-          op_of (&c), c.kind < UPDATE ? c.line : -1, c.kind != UPDATE ? c.element : -1,
+          c.kind < BATCH ? "made" : "came", first_iteration + c.at, op_of (&c),
+          c.kind < UPDATE ? c.line : -1, c.kind != UPDATE ? c.element : -1,
           c.kind == OVERFLOW ? "exp"
           : c.kind == MASK   ? "log"
                              : "-",

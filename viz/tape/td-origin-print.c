@@ -113,9 +113,10 @@ dup_note (const TdOrigin *o, TdSession *session, const TdIteration *it, const ch
   return NULL;
 }
 
-/* Of a parameter the place is where it was made: who wrote the number into it is on no tape. */
+/* Of what had numbers before, a parameter or a result, the place is where it was made: who
+ * wrote the number into it is on no tape. */
 static void
-append_sentence (GString *out, const TdOrigin *o, gboolean is_parameter)
+append_sentence (GString *out, const TdOrigin *o, gboolean had_numbers)
 {
   const char *bad = bad_name (o->bad);
 
@@ -126,7 +127,7 @@ append_sentence (GString *out, const TdOrigin *o, gboolean is_parameter)
       break;
     case TD_ORIGIN_CAME:
       g_string_append_printf (out, "%s came in with %s, %s", bad, o->name,
-                              is_parameter
+                              had_numbers
                                   ? "into which the program or a file wrote it; it is made"
                                   : "which the program gave");
       break;
@@ -152,7 +153,7 @@ td__origin_describe (TdOrigin *o, TdSession *session, const TdIteration *it,
 {
   const TdTapeIteration *t = td_iteration_get_tape (it);
   GString *out = g_string_new (NULL);
-  gboolean is_parameter = FALSE;
+  gboolean had_numbers = FALSE;
 
   if (o->at.event >= 0)
     {
@@ -163,12 +164,14 @@ td__origin_describe (TdOrigin *o, TdSession *session, const TdIteration *it,
     {
       gboolean is_var = o->at.var < t->n_vars;
 
-      is_parameter = is_var && (t->vars[o->at.var].flags & TD_TAPE_VAR_PARAMETER);
+      had_numbers = is_var
+                    && (t->vars[o->at.var].producer >= 0
+                        || t->vars[o->at.var].flags & TD_TAPE_VAR_PARAMETER);
       o->name = is_var ? td__origin_dup_var_name (it, o->at.var) : g_strdup ("it");
       o->place = is_var ? td_iteration_dup_place (it, t->vars[o->at.var].site) : g_strdup ("");
     }
   o->note = dup_note (o, session, it, missing);
-  append_sentence (out, o, is_parameter);
+  append_sentence (out, o, had_numbers);
   if (o->cause)
     g_string_append_printf (out, ". It was made of an infinity: %s", o->cause->sentence);
   o->sentence = g_string_free (out, FALSE);

@@ -103,6 +103,15 @@ typedef enum
   TD_SCALED_BY_SEVERAL = 0xffff /**< or a sum with others that are not */
 } TdScaledBy;
 
+/** What an observer that counts numbers knows of a value's: nothing, what they are, or that the
+ * program wrote others since. */
+typedef enum
+{
+  TD_COUNTED_NOT,
+  TD_COUNTED,
+  TD_COUNTED_WRITTEN,
+} TdCounted;
+
 /** A value's place in the graph; outlives the handle while an operation needs it. */
 struct TdNode
 {
@@ -117,7 +126,7 @@ struct TdNode
   uint8_t layout; /**< a TdLayout: the order of its elements in memory */
   bool requires_grad;
   bool is_leaf_known; /**< the observer has been told about this leaf */
-  bool is_counted;    /**< and knows its numbers, as they are now */
+  uint8_t counted;    /**< a TdCounted: and knows its numbers, as they are now */
   uint8_t category;
   uint32_t mark; /**< of the traversal that visited it last */
   uint64_t id;
@@ -482,7 +491,7 @@ td__node_new (void)
   n->layout = TD_ROW_MAJOR;
   n->requires_grad = false;
   n->is_leaf_known = false;
-  n->is_counted = false;
+  n->counted = TD_COUNTED_NOT;
   n->category = TD_MEM_OTHER;
   n->mark = 0;
   n->acc = NULL;
