@@ -176,6 +176,8 @@ run__stops_at_breakpoints_and_says_where_and_why (void **state)
     const char *expr, *how, *says;
   } cases[] = {
     { "nan", "nan", "log made NaN (4 of its numbers)" },
+    { "inf", "update", "sgd made Inf (4 of its numbers)" },
+    { "nan", "update", "sgd made NaN (4 of its numbers)" },
     { "op == exp && iteration >= 2", "spin", "before exp" },
     { "error", "error", "add:" },
     { "line == LINE", "spin", "before" },

@@ -1,4 +1,5 @@
-/* Ends in the way its argument says: segv, abort, exit3, oom, nan, error, hang, spin; print:
+/* Ends in the way its argument says: segv, abort, exit3, oom, nan, error, hang, spin; update:
+ * an optimizer makes infinities, and in the next iteration NaN, in a parameter alone; print:
  * leaves text in its buffer and spins; fork: a child of it computes and ends with 5; outside:
  * computes outside iterations and prints how many of 100 it ran; save: takes 3.5 s over an
  * interrupt and ends with 7; names: odd names; files: 0 if 3 and 4 are open as they were.
@@ -57,6 +58,26 @@ run_names (void)
   return td_finish () + td_finish ();
 }
 
+/* Steps that are no number: down to minus infinity, and back up from there, which is NaN.
+ */
+static int
+run_updates (void)
+{
+  TdLink *net = td_chain_new ("net");
+  TdVar *w = td_link_add_param (net, "w", TD_SHAPE (4), .initializer = td_init_one ());
+  TdOpt *opt = td_sgd_new (net, .lr = 1e300);
+
+  TD_ITERATIONS (i, 3)
+    {
+      td_cleargrads (net);
+      td_backward (td_mul_scalar (td_sum (w), i == 0 ? 1 : -1), 0);
+      td_opt_update (opt);
+    }
+  td_opt_free (opt);
+  td_link_free (net);
+  return td_finish ();
+}
+
 /* A child computes as its parent does. */
 static void
 fork_once (void)
@@ -87,6 +108,8 @@ main (int argc, char **argv)
     return fcntl (3, F_GETFD) != 0 || fcntl (4, F_GETFD) != 0;
   if (strcmp (how, "names") == 0)
     return run_names ();
+  if (strcmp (how, "update") == 0)
+    return run_updates ();
   if (strcmp (how, "print") == 0)
     printf ("printed before");
   if (strcmp (how, "outside") == 0)

@@ -268,11 +268,30 @@ stats_of (const TdBuffer *b, const TdNode *n, TdTapeStats *s)
   return true;
 }
 
-/* Values of the outputs, for the breakpoints that look at them. */
+/* NaN and infinities in what it wrote in place: an update has no other results. Its norm is
+ * that of the parameter, which no one asks for who asks for that of a gradient or an output. */
+static void
+look_at_written (const TdEvent *e, TdBreakMoment *m)
+{
+  for (int i = 0; e->cls->writes != 0 && i < e->n_in; i++)
+    {
+      const TdNode *n = e->in[i];
+      const TdBuffer *b = td__bit (e->cls->writes, i) && n->var != NULL ? n->var->buffer : NULL;
+      TdTapeStats s;
+
+      if (b == NULL || n->dtype > TD_BF16 || !stats_of (b, n, &s))
+        continue;
+      m->n_nan += s.n_nan;
+      m->n_inf += s.n_pos_inf + s.n_neg_inf;
+    }
+}
+
+/* Values of what an event made, for the breakpoints that look at them. */
 static void
 look_at_values (const TdEvent *e, TdBreakMoment *m)
 {
   m->after = true;
+  look_at_written (e, m);
   for (int i = 0; i < e->n_out; i++)
     {
       const TdBuffer *b = e->out_buffers[i];
