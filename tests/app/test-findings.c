@@ -231,6 +231,35 @@ ridge__has_the_shares_of_elements_by_their_size (void **state)
   td_test_child_clear (&child);
 }
 
+/* A call that failed has made no NaN, whatever was recorded of others. */
+static void
+origin__of_a_call_that_failed_is_not_that_numbers_lack (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *program = td_test_program ("app/tapedeck");
+  TdTestChild child = TD_TEST_RUN (program, "run", "-f", "--level", "stats", "-o", tape,
+                                   td_test_program ("tests/app/model-trouble"), "error");
+  char node[17];
+
+  (void)state;
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "show", tape, "--view", "origin");
+  assert_child_status (child, 2);
+  assert_contains (child.err, "no NaN and no infinity is recorded in any iteration up to 3\n");
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "show", tape, "--view", "graph", "--format", "json");
+  assert_child_status (child, 0);
+  const char *label = strstr (child.out, "\"label\": \"add\"");
+  assert_non_null (label);
+  snprintf (node, sizeof node, "%.16s",
+            label - strlen ("24483fb2f2f5d602\", \"kind\": \"op\", "));
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "show", tape, "--view", "origin", "--node", node);
+  assert_child_status (child, 0);
+  assert_contains (child.out, "Nothing is known of add at ");
+  assert_contains (child.out, "(the call failed: it made nothing)");
+  td_test_child_clear (&child);
+}
+
 int
 main (void)
 {
@@ -239,6 +268,7 @@ main (void)
     td_test (findings__say_that_updates_are_skipped),
     td_test (gradients__that_no_update_took_count),
     td_test (gradients__of_no_optimizer_are_those_of_the_graph),
+    td_test (origin__of_a_call_that_failed_is_not_that_numbers_lack),
     td_test (ridge__has_the_shares_of_elements_by_their_size),
   };
 

@@ -36,6 +36,14 @@ td__origin_dup_var_name (const TdIteration *it, guint var)
   return g_strdup ("an input");
 }
 
+gboolean
+td__origin_made_nothing (const TdIteration *it, guint event)
+{
+  guint32 flags = td_iteration_get_tape (it)->events[event].flags;
+
+  return flags & TD_TAPE_EVENT_FAILED && !(flags & TD_TAPE_EVENT_FAULT);
+}
+
 /* "log of net/head", "div in backward of log", "sgd in the update of net/l1/W" */
 char *
 td__origin_dup_event_name (const TdIteration *it, guint event)
@@ -102,6 +110,9 @@ dup_note (const TdOrigin *o, TdSession *session, const TdIteration *it, const ch
                                   : g_steal_pointer (&inside);
   if (o->kind == TD_ORIGIN_LOST)
     return g_strdup (missing);
+  if (o->kind == TD_ORIGIN_UNKNOWN && o->at.event >= 0
+      && td__origin_made_nothing (it, (guint)o->at.event))
+    return g_strdup ("the call failed: it made nothing");
   if (o->kind == TD_ORIGIN_UNKNOWN)
     return g_strdup ("its numbers are not recorded: record with --level stats or values");
   if ((o->kind == TD_ORIGIN_MADE || o->kind == TD_ORIGIN_CAME) && !o->sure)

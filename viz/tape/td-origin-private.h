@@ -50,6 +50,9 @@ typedef struct
   gboolean by_element; /* element i is computed from element i, broadcast */
 } TdOriginWay;
 
+/** Say whether an event is a call that failed: it has no numbers, unless what was wrong was
+ * found after it ran. */
+gboolean td__origin_made_nothing (const TdIteration *it, guint event);
 /** Say whether an event is operations of a static function that ran as one. */
 gboolean td__origin_is_group (const TdIteration *it, guint event);
 TdOriginWay td__origin_group_way (TdSession *session, const TdIteration *it, guint event,

@@ -776,16 +776,22 @@ td_origin_free (TdOrigin *o)
   g_free (o);
 }
 
+static gboolean
+is_bad (const TdIteration *it, guint event)
+{
+  return td_iteration_is_anomaly (it, event) && !td__origin_made_nothing (it, event);
+}
+
 guint64
 td_origin_find (const TdIteration *it)
 {
   const TdTapeIteration *t = td_iteration_get_tape (it);
   gint loss = td_navigate_loss (it);
 
-  if (loss >= 0 && td_iteration_is_anomaly (it, (guint)loss))
+  if (loss >= 0 && is_bad (it, (guint)loss))
     return t->events[loss].key;
   for (guint e = t->n_events; e-- > 0;)
-    if (td_iteration_is_anomaly (it, e))
+    if (is_bad (it, e))
       return t->events[e].key;
   return 0;
 }

@@ -67,8 +67,8 @@ struct TdOrigin
  * (-1: at the end of the iteration). Owner: the caller. Sync: loads earlier iterations. */
 TdOrigin *td_origin_new (TdSession *session, TdIteration *iteration, guint64 key, gint event);
 void td_origin_free (TdOrigin *origin);
-/** Return the key of what an iteration's NaN is best asked of: the loss, else the last of its
- * anomalies; 0: there is none. */
+/** Return the key of what an iteration's NaN is best asked of: the loss, else the last that
+ * has one (a call that failed has none); 0: there is none. */
 guint64 td_origin_find (const TdIteration *iteration);
 /** format: "text" or "json". Owner: the caller. */
 char *td_origin_print (const TdOrigin *origin, const char *format);
