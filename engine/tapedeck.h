@@ -198,6 +198,8 @@ TD_API TdVar *td_tensor_at (TdDtype dtype, TdShape shape, const void *host, cons
 TD_API TdVar *td_tensor (TdDtype dtype, TdShape shape, const void *host);
 TD_API TdVar *td_zeros (TdDtype dtype, TdShape shape);
 TD_API TdVar *td_ones (TdDtype dtype, TdShape shape);
+/** An array of one number.  *Errors*: TD_ERR_ARG where a dtype of whole numbers does not reach it
+ * (300 in u8); what is behind the point is cut off.  *Source*: numpy.full, td_arange alike. */
 TD_API TdVar *td_full (TdDtype dtype, TdShape shape, double value);
 TD_API TdVar *td_zeros_like (TdVar *v);
 TD_API TdVar *td_arange (TdDtype dtype, double start, double stop, double step);

@@ -253,6 +253,55 @@ wrong_arguments__are_said_on_a_line (void **state)
     }
 }
 
+/* What a dtype of whole numbers does not reach is refused; what it does is there. */
+static void
+creators__refuse_what_the_dtype_does_not_reach (void **state)
+{
+  static const struct
+  {
+    TdDtype dtype;
+    double value, kept;
+    const char *says; /* NULL: it is taken */
+  } cases[] = {
+    { TD_U8, 255.9, 255, NULL },
+    { TD_U8, -0.5, 0, NULL },
+    { TD_U8, 300, 0, "a number that u8 has expected, got 300" },
+    { TD_U8, -1, 0, "a number that u8 has expected, got -1" },
+    { TD_I32, -0x1p31, -0x1p31, NULL },
+    { TD_I32, 0x1p31, 0, "a number that i32 has expected, got 2.14748e+09" },
+    { TD_I32, NAN, 0, "a number that i32 has expected, got nan" },
+    { TD_I64, -0x1p63, -0x1p63, NULL },
+    { TD_I64, 0x1p63, 0, "a number that i64 has expected" },
+    { TD_F16, 7e4, INFINITY, NULL },
+  };
+
+  (void)state;
+  td_init (NULL, NULL);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    TD_SCOPE ("one")
+      {
+        TdVar *full = td_full (cases[i].dtype, TD_SHAPE (2), cases[i].value);
+
+        assert_int_equal (td_error () != NULL, cases[i].says != NULL);
+        if (cases[i].says != NULL)
+          assert_contains (td_error ()->message, cases[i].says);
+        else
+          assert_true (td_item (td_get_item (full, (TdSlice[]){ TD_AT (1) }, 1))
+                       == cases[i].kept);
+        td_error_clear ();
+      }
+  TD_SCOPE ("to the end")
+    {
+      assert_true (td_size (td_arange (TD_U8, 0, 256, 1)) == 256);
+      assert_null (td_error ());
+      td_arange (TD_U8, 0, 257, 1);
+      assert_contains (td_error ()->message,
+                       "td_arange: a number that u8 has expected, got 256");
+      td_error_clear ();
+    }
+  assert_int_equal (td_finish (), 0);
+}
+
 /* --- other handles that were freed --- */
 
 static void
@@ -619,6 +668,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (wrong_arguments__never_end_the_program),
     td_test (wrong_arguments__are_said_on_a_line),
+    td_test (creators__refuse_what_the_dtype_does_not_reach),
     td_test (freed_handles__are_recognised),
     td_test (other_threads__are_refused_and_said_once),
     td_test (other_threads__do_not_clear_the_error),

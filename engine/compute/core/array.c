@@ -119,10 +119,30 @@ td_zeros (TdDtype dtype, TdShape shape)
   return td_tensor_at (dtype, shape, NULL, NULL);
 }
 
+/* Does a dtype of whole numbers reach as far?  What is behind the point is cut off, as in
+ * NumPy; what is too large is refused, as there. */
+static bool
+reaches (TdDtype dtype, double value, const char *call)
+{
+  static const struct
+  {
+    double first, end; /* both 0: any number */
+  } range[TD_BOOL + 1] = {
+    [TD_I32] = { -0x1p31, 0x1p31 }, [TD_I64] = { -0x1p63, 0x1p63 }, [TD_U8] = { 0, 256 }
+  };
+
+  if ((unsigned)dtype > TD_BOOL || range[dtype].end == 0
+      || (trunc (value) >= range[dtype].first && trunc (value) < range[dtype].end))
+    return true;
+  td__fail (TD_ERR_ARG, call, NULL, "a number that %s has expected, got %g",
+            td__dtype_short_names[dtype], value);
+  return false;
+}
+
 TdVar *
 td_full (TdDtype dtype, TdShape shape, double value)
 {
-  TdVar *v = new_input (dtype, &shape, NULL);
+  TdVar *v = reaches (dtype, value, "td_full") ? new_input (dtype, &shape, NULL) : NULL;
   TdTensor t;
 
   if (v == NULL)
@@ -162,6 +182,10 @@ td_arange (TdDtype dtype, double start, double stop, double step)
                 start, stop);
       return td__poison ();
     }
+  if (n > 0
+      && !(reaches (dtype, start, "td_arange")
+           && reaches (dtype, start + (n - 1) * step, "td_arange")))
+    return td__poison ();
   v = new_input (dtype, &shape, NULL);
   if (v == NULL)
     return td__poison ();
