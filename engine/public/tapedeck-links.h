@@ -168,6 +168,8 @@ TD_API TdVar *td_link_param (TdLink *link, const char *name);
 TD_API TdVar *td_link_add_persistent (TdLink *link, const char *name, TdVar *value);
 /** Keep a variable as an attribute (recurrent state); NULL drops it.  Not saved. */
 TD_API TdStatus td_link_set_attr (TdLink *link, const char *name, TdVar *value);
+TD_API TdStatus td_link_set_attr_at (TdLink *link, const char *name, TdVar *value,
+                                     const TdSite *site);
 /** Borrow an attribute, or NULL. */
 TD_API TdVar *td_link_attr (TdLink *link, const char *name);
 TD_API const char *td_link_name (const TdLink *link);
@@ -205,6 +207,7 @@ typedef enum
  * copied; recurrent state and hooks stay behind.  *Source*: chainer.Link.copy. */
 TD_API TdLink *td_link_copy (TdLink *link);
 TD_API TdLink *td_link_copy_as (TdLink *link, TdCopyMode mode);
+TD_API TdLink *td_link_copy_at (TdLink *link, TdCopyMode mode, const TdSite *site);
 /** A Sequential of n copies of a link, named "0", "1" ...  *Source*: chainer.Link.repeat, whose
  * mode is TD_COPY_INIT unless said. */
 TD_API TdLink *td_link_repeat (TdLink *parent, const char *name, TdLink *link, int n,
@@ -323,7 +326,6 @@ TD_API TdLink *td_classifier_new (TdLink *parent, const char *name, TdLink *pred
 #define TD_PICK_2_(a, b, pick, ...) pick
 #define td_chain_new(...) TD_PICK_2_ (__VA_ARGS__, td_chain_new_in, td_chain_new, 0) (__VA_ARGS__)
 #define td_chain_list_new(...) TD_PICK_2_ (__VA_ARGS__, td_chain_list_new_in, td_chain_list_new, 0) (__VA_ARGS__)
-#define td_link_copy(...) TD_PICK_2_ (__VA_ARGS__, td_link_copy_as, td_link_copy, 0) (__VA_ARGS__)
 #define td_sequential_new(...) TD_PICK_2_ (__VA_ARGS__, td_sequential_new_in, td_sequential_new, 0) (__VA_ARGS__)
 #if !defined(TD_NO_SITES)
 #define td_link_add_param(link, name, ...) td__link_add_param_x (link, name, __VA_ARGS__, .end_ = 0)
@@ -341,6 +343,12 @@ TD_API TdLink *td_classifier_new (TdLink *parent, const char *name, TdLink *pred
 #define td_link(...) td_link_at (__VA_ARGS__, TD_HERE)
 #define td_link_to_device(...) td_link_to_device_at (__VA_ARGS__, TD_HERE)
 #define td_link_call(...) td_link_call_at (__VA_ARGS__, TD_HERE)
+#define td_link_set_attr(...) td_link_set_attr_at (__VA_ARGS__, TD_HERE)
+#define td_link_copy(...) td__link_copy_x (__VA_ARGS__, TD_COPY_COPY, 0)
+#define td__link_copy_x(link, mode, ...) td_link_copy_at (link, mode, TD_HERE)
+#define td_link_copy_as(...) td_link_copy_at (__VA_ARGS__, TD_HERE)
+#else
+#define td_link_copy(...) TD_PICK_2_ (__VA_ARGS__, td_link_copy_as, td_link_copy, 0) (__VA_ARGS__)
 #endif
 /* clang-format on */
 

@@ -344,9 +344,10 @@ td__holdings_holder (const TdVar *v)
 const TdSite *
 td__holdings_holder_site (const TdVar *v)
 {
-  const TdHold hold = hold_of (v);
+  static const bool is_placed[TD_HOLD_N]
+      = { [TD_HOLD_USER] = true, [TD_HOLD_LINK] = true, [TD_HOLD_OPTIMIZER] = true };
 
-  return hold == TD_HOLD_USER || hold == TD_HOLD_OPTIMIZER ? v->retained_site : NULL;
+  return is_placed[hold_of (v)] ? v->retained_site : NULL;
 }
 
 static int

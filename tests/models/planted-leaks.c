@@ -37,6 +37,7 @@ typedef enum
   AVERAGE,
   ATTRIBUTE,
   LINKS,
+  COPIES,
   OPTIMIZERS,
   STATE,
   PERSISTENTS,
@@ -57,9 +58,9 @@ typedef enum
 } When;
 
 static const char *const kinds[N_KINDS]
-    = { "losses",    "total",     "outputs",    "gradients", "average",
-        "attribute", "links",     "optimizers", "state",     "persistents",
-        "cached",    "variables", "attributes", "history",   "nothing" };
+    = { "losses",    "total",      "outputs",    "gradients", "average",     "attribute",
+        "links",     "copies",     "optimizers", "state",     "persistents", "cached",
+        "variables", "attributes", "history",    "nothing" };
 
 /* The names of what is kept. */
 typedef enum
@@ -355,9 +356,9 @@ attribute (Program *p, TdVar *loss, TdVar *y)
 {
   TdVar *before = td_link_attr (p->net, "memory"), *now = td_tanh (y);
 
-  p->line = __LINE__ + 2;
   if (before != NULL)
     now = td_add (before, td_tanh (y));
+  p->line = __LINE__ + 1;
   td_link_set_attr (p->net, "memory", now);
   if (p->cured)
     td_unchain (now);
@@ -373,6 +374,18 @@ links (Program *p, TdVar *loss, TdVar *y)
   td_link (aside, y);
   if (p->cured)
     td_link_free (aside);
+  p->holder = "link attribute";
+}
+
+/* A snapshot of the net, as of the best so far. */
+static void
+copies (Program *p, TdVar *loss, TdVar *y)
+{
+  p->line = __LINE__ + 1;
+  TdLink *best = td_link_copy (p->net);
+
+  if (p->cured)
+    td_link_free (best);
   p->holder = "link attribute";
 }
 
@@ -407,9 +420,9 @@ cached (Program *p, TdVar *loss, TdVar *y)
 {
   TdVar *value = NULL;
 
-  p->line = __LINE__ + 2;
   TD_NO_BACKPROP
     value = td_tanh (y);
+  p->line = __LINE__ + 1;
   td_link_set_attr (p->net, fresh (p, "c"), value);
   p->holder = "link attribute";
 }
@@ -453,8 +466,8 @@ history (Program *p, TdVar *loss, TdVar *y)
 }
 
 static void (*const plant[N_KINDS]) (Program *p, TdVar *loss, TdVar *y)
-    = { losses, total,       outputs, gradients, average,    attribute, links, optimizers,
-        NULL,   persistents, cached,  variables, attributes, history,   NULL };
+    = { losses,     total, outputs,     gradients, average,   attribute,  links,   copies,
+        optimizers, NULL,  persistents, cached,    variables, attributes, history, NULL };
 
 static bool
 is_time (const Program *p, int i)

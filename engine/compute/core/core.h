@@ -83,7 +83,8 @@ struct TdVar
   TdVar *grad;
   const char *name; /**< interned */
   const TdSite *site;
-  const TdSite *retained_site; /**< of the newest td_retain; of the scope's end once dead */
+  const TdSite *retained_site; /**< of the newest td_retain, or td_link_set_attr where no
+                                  handle holds it; of the scope's end once dead */
   int64_t scope_index;
 };
 enum

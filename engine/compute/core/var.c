@@ -231,7 +231,11 @@ td_release (TdVar *v)
     td__fail (TD_ERR_STATE, "td_release", NULL, "%s was released more often than retained",
               v->name != NULL ? v->name : "a variable");
   else
-    td__var_unref (v, TD_HOLD_USER);
+    {
+      if (v->holds[TD_HOLD_USER] == 1)
+        v->retained_site = NULL; /* who holds it besides does so from elsewhere */
+      td__var_unref (v, TD_HOLD_USER);
+    }
 }
 
 TdVar *

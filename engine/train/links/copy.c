@@ -9,11 +9,11 @@
 
 /* An array of its own with the same numbers. */
 static TdVar *
-copy_array (const TdParam *from)
+copy_array (const TdParam *from, const TdSite *site)
 {
-  TdVar *v = td__var_leaf ((TdDtype)from->var->node->dtype, &from->var->node->shape,
-                           from->var->node->device, (TdMemCategory)from->var->node->category,
-                           from->site);
+  TdVar *v
+      = td__var_leaf ((TdDtype)from->var->node->dtype, &from->var->node->shape,
+                      from->var->node->device, (TdMemCategory)from->var->node->category, site);
   TdDevice *d = from->var->node->device;
 
   if (v == NULL)
@@ -28,7 +28,7 @@ copy_array (const TdParam *from)
 
 /* Another leaf over the same array. */
 static TdVar *
-share_array (const TdParam *from)
+share_array (const TdParam *from, const TdSite *site)
 {
   const TdVar *v = from->var;
   TdNode *node = td__node_new ();
@@ -40,7 +40,7 @@ share_array (const TdParam *from)
   node->layout = v->node->layout;
   node->category = v->node->category;
   node->requires_grad = v->node->requires_grad;
-  shared = td__var_new (node, td__buffer_ref (v->buffer), from->site);
+  shared = td__var_new (node, td__buffer_ref (v->buffer), site);
   shared->flags |= TD_VAR_PERSISTENT;
   td_name (shared, from->name);
   return shared;
@@ -57,11 +57,11 @@ copy_param (TdLink *to, const TdParam *from, TdCopyMode mode)
     return true; /* a copy starts without state */
   if (from->kind == TD_PARAM_PERSISTENT && from->var != NULL)
     {
-      v = mode == TD_COPY_SHARE ? share_array (from) : copy_array (from);
-      return v != NULL && td__param_keep (to, from->name, from->kind, v, from->site) != NULL;
+      v = mode == TD_COPY_SHARE ? share_array (from, to->site) : copy_array (from, to->site);
+      return v != NULL && td__param_keep (to, from->name, from->kind, v, to->site) != NULL;
     }
   p = td__param_add (to, from->name, &waiting, (int)from->dtype, from->init, from->init,
-                     from->site);
+                     to->site);
   if (p == NULL)
     return false;
   p->kind = from->kind;
@@ -75,7 +75,7 @@ copy_param (TdLink *to, const TdParam *from, TdCopyMode mode)
       p->device = from->var->node->device;
       return td__param_start (p, &from->var->node->shape) == TD_OK;
     }
-  v = mode == TD_COPY_SHARE ? share_array (from) : copy_array (from);
+  v = mode == TD_COPY_SHARE ? share_array (from, to->site) : copy_array (from, to->site);
   if (v == NULL)
     return false;
   td__param_adopt (p, v);
@@ -83,9 +83,9 @@ copy_param (TdLink *to, const TdParam *from, TdCopyMode mode)
 }
 
 static TdLink *
-copy_tree (const TdLink *from, TdLink *parent, TdCopyMode mode)
+copy_tree (const TdLink *from, TdLink *parent, TdCopyMode mode, const TdSite *site)
 {
-  TdLink *to = td__link_make (from->cls, parent, from->name, from->site);
+  TdLink *to = td__link_make (from->cls, parent, from->name, site != NULL ? site : from->site);
 
   if (to->inert)
     return to;
@@ -95,7 +95,7 @@ copy_tree (const TdLink *from, TdLink *parent, TdCopyMode mode)
     if (!copy_param (to, from->params[i], mode))
       return td__link_abandon (to);
   for (int i = 0; i < from->n_children; i++)
-    if (copy_tree (from->children[i], to, mode)->inert)
+    if (copy_tree (from->children[i], to, mode, site)->inert)
       return td__link_abandon (to);
   if (from->cls->copied != NULL)
     from->cls->copied (to, from);
@@ -115,28 +115,34 @@ uncopyable (const TdLink *link)
 }
 
 TdLink *
-td_link_copy_as (TdLink *link, TdCopyMode mode)
+td_link_copy_at (TdLink *link, TdCopyMode mode, const TdSite *site)
 {
   const TdLinkClass *cls;
   TdLink *copy;
 
-  if (!td__link_usable (link, "td_link_copy", NULL))
+  if (!td__link_usable (link, "td_link_copy", site))
     return td__link_inert ();
   cls = uncopyable (link);
   if (cls != NULL || mode < TD_COPY_SHARE || mode > TD_COPY_INIT)
     {
       if (cls != NULL)
-        td__fail (TD_ERR_STATE, "td_link_copy", NULL,
+        td__fail (TD_ERR_STATE, "td_link_copy", site,
                   "%s links own memory and say not how it is copied (TdLinkClass.copied)",
                   cls->name);
       else
-        td__fail (TD_ERR_ARG, "td_link_copy", NULL, "mode share, copy or init expected, got %d",
+        td__fail (TD_ERR_ARG, "td_link_copy", site, "mode share, copy or init expected, got %d",
                   (int)mode);
       return td__link_inert ();
     }
-  copy = copy_tree (link, NULL, mode);
+  copy = copy_tree (link, NULL, mode, site);
   td__links_changed (copy->path, copy->site);
   return copy;
+}
+
+TdLink *
+td_link_copy_as (TdLink *link, TdCopyMode mode)
+{
+  return td_link_copy_at (link, mode, NULL);
 }
 
 TdLink *(td_link_copy)(TdLink *link)

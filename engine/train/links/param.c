@@ -314,14 +314,22 @@ td_link_add_persistent (TdLink *link, const char *name, TdVar *value)
 }
 
 TdStatus
+td_link_set_attr_at (TdLink *link, const char *name, TdVar *value, const TdSite *site)
+{
+  if (!td__link_usable (link, "td_link_set_attr", site)
+      || (value != NULL && !td__var_usable (value, "td_link_set_attr", site)))
+    return td__error_status ();
+  if (td__param_keep (link, name, TD_PARAM_ATTR, value, NULL) == NULL)
+    return td__engine.error.status;
+  if (value != NULL && value->holds[TD_HOLD_USER] == 0)
+    value->retained_site = site;
+  return TD_OK;
+}
+
+TdStatus
 td_link_set_attr (TdLink *link, const char *name, TdVar *value)
 {
-  if (!td__link_usable (link, "td_link_set_attr", NULL)
-      || (value != NULL && !td__var_usable (value, "td_link_set_attr", NULL)))
-    return td__error_status ();
-  return td__param_keep (link, name, TD_PARAM_ATTR, value, NULL) != NULL
-             ? TD_OK
-             : td__engine.error.status;
+  return td_link_set_attr_at (link, name, value, NULL);
 }
 
 TdVar *
