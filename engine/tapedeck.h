@@ -120,8 +120,12 @@ typedef struct TdError
 #define TD_OVERRIDES_END_ _Pragma ("GCC diagnostic pop")
 #endif
 /* Named options: an options struct by value whose defaults the caller's designators override.
+ * What comes without a name stands behind the last member: compilers say that it is too many.
  */
-#define TD_OPTIONS_(Type, ...) (__extension__(Type){ __VA_ARGS__ })
+#define TD_OPTIONS_(Type, defaults, ...)                                                       \
+  (__extension__(Type){ defaults, .end_ = 0, __VA_ARGS__ })
+/* The same of options that may come in their order, without names, as well. */
+#define TD_OPTIONS_IN_ORDER_(Type, ...) (__extension__(Type){ __VA_ARGS__ })
 /* A call with such options.  The call stands in the block of the options, so that arrays and
  * structs which are written in place, .axes = (int[]){ 0 }, live until it returns. */
 #define TD_CALL_(...)                                                                          \
@@ -198,8 +202,9 @@ TD_API TdVar *td_tensor_at (TdDtype dtype, TdShape shape, const void *host, cons
 TD_API TdVar *td_tensor (TdDtype dtype, TdShape shape, const void *host);
 TD_API TdVar *td_zeros (TdDtype dtype, TdShape shape);
 TD_API TdVar *td_ones (TdDtype dtype, TdShape shape);
-/** An array of one number.  *Errors*: TD_ERR_ARG where a dtype of whole numbers does not reach it
- * (300 in u8); what is behind the point is cut off.  *Source*: numpy.full, td_arange alike. */
+/** An array of one number.  *Errors*: TD_ERR_ARG where a dtype of whole numbers does not reach
+ * it (300 in u8); what is behind the point is cut off.  *Source*: numpy.full, td_arange alike.
+ */
 TD_API TdVar *td_full (TdDtype dtype, TdShape shape, double value);
 TD_API TdVar *td_zeros_like (TdVar *v);
 TD_API TdVar *td_arange (TdDtype dtype, double start, double stop, double step);

@@ -329,7 +329,7 @@ TD_API TdLink *td_classifier_new (TdLink *parent, const char *name, TdLink *pred
 #define td_sequential_new(...) TD_PICK_2_ (__VA_ARGS__, td_sequential_new_in, td_sequential_new, 0) (__VA_ARGS__)
 #if !defined(TD_NO_SITES)
 #define td_link_add_param(link, name, ...) td__link_add_param_x (link, name, __VA_ARGS__, .end_ = 0)
-#define td__link_add_param_x(link, name, shape, ...) TD_CALL_ (td_link_add_param_at (link, name, shape, TD_OPTIONS_ (TdParamOpt, TD_PARAM_DEFAULTS, __VA_ARGS__), TD_HERE))
+#define td__link_add_param_x(link, name, shape, ...) TD_CALL_ (td_link_add_param_at (link, name, shape, TD_OPTIONS_IN_ORDER_ (TdParamOpt, TD_PARAM_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_linear_new(parent, name, in_size, ...) td__linear_new_x (parent, name, in_size, __VA_ARGS__, .end_ = 0)
 #define td__linear_new_x(parent, name, in_size, out_size, ...) TD_CALL_ (td_linear_new_at (parent, name, in_size, out_size, TD_OPTIONS_ (TdLinearOpt, TD_LINEAR_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_convolution_2d_new(parent, name, in_channels, out_channels, ...) td__convolution_2d_new_x (parent, name, in_channels, out_channels, __VA_ARGS__, .end_ = 0)

@@ -119,9 +119,9 @@ TD_API TdStatus td_save_onnx (TdVar *const *outs, size_t n, const char *path);
 #if !defined(TD_NO_SITES)
 /* clang-format off */
 #define td_save_onnx(outs, n, ...) td__save_onnx_x (outs, n, __VA_ARGS__, .end_ = 0)
-#define td__save_onnx_x(outs, n, path, ...) TD_CALL_ (td_save_onnx_at (outs, n, path, TD_OPTIONS_ (TdOnnxOpt, TD_SAVE_ONNX_DEFAULTS, __VA_ARGS__), TD_HERE))
+#define td__save_onnx_x(outs, n, path, ...) TD_CALL_ (td_save_onnx_at (outs, n, path, TD_OPTIONS_IN_ORDER_ (TdOnnxOpt, TD_SAVE_ONNX_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_onnx_load(...) td__onnx_load_x (__VA_ARGS__, .end_ = 0)
-#define td__onnx_load_x(path, ...) TD_CALL_ (td_onnx_load_at (path, TD_OPTIONS_ (TdOnnxLoadOpt, TD_ONNX_LOAD_DEFAULTS, __VA_ARGS__), TD_HERE))
+#define td__onnx_load_x(path, ...) TD_CALL_ (td_onnx_load_at (path, TD_OPTIONS_IN_ORDER_ (TdOnnxLoadOpt, TD_ONNX_LOAD_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_onnx_call(...) td_onnx_call_at (__VA_ARGS__, TD_HERE)
 /* clang-format on */
 #endif

@@ -113,7 +113,7 @@ TD_API TdStatus td_n_step_call_at (TdLink *link, TdVar *hx, TdVar *cx, TdVar *co
 #define td_stateful_gru_new(parent, name, in, ...) td__recurrent_new_x (td_stateful_gru_new_at, TdGruOpt, TD_GRU_DEFAULTS, parent, name, in, __VA_ARGS__, .end_ = 0)
 #define td_gru_new(parent, name, in, ...) td__recurrent_new_x (td_gru_new_at, TdGruOpt, TD_GRU_DEFAULTS, parent, name, in, __VA_ARGS__, .end_ = 0)
 #define td_stateless_gru_new(parent, name, in, ...) td__recurrent_new_x (td_stateless_gru_new_at, TdGruOpt, TD_GRU_DEFAULTS, parent, name, in, __VA_ARGS__, .end_ = 0)
-#define td__recurrent_new_x(make, Opt, defaults, parent, name, in, out, ...) TD_CALL_ (make (parent, name, in, out, TD_OPTIONS_ (Opt, defaults, __VA_ARGS__), TD_HERE))
+#define td__recurrent_new_x(make, Opt, defaults, parent, name, in, out, ...) TD_CALL_ (make (parent, name, in, out, TD_OPTIONS_IN_ORDER_ (Opt, defaults, .end_ = 0, __VA_ARGS__), TD_HERE))
 #define td_n_step_lstm_new(parent, name, layers, in, out, ...) td__n_step_new_x (td_n_step_lstm_new_at, parent, name, layers, in, out, __VA_ARGS__, .end_ = 0)
 #define td_n_step_bilstm_new(parent, name, layers, in, out, ...) td__n_step_new_x (td_n_step_bilstm_new_at, parent, name, layers, in, out, __VA_ARGS__, .end_ = 0)
 #define td_n_step_gru_new(parent, name, layers, in, out, ...) td__n_step_new_x (td_n_step_gru_new_at, parent, name, layers, in, out, __VA_ARGS__, .end_ = 0)

@@ -169,9 +169,9 @@ TD_API TdStatus td_static_save (TdStatic *s, const char *path);
 #if !defined(TD_NO_SITES)
 /* clang-format off */
 #define td_static_new(...) td__static_new_x (__VA_ARGS__, .end_ = 0)
-#define td__static_new_x(fn, self, ...) TD_CALL_ (td_static_new_at (fn, self, TD_OPTIONS_ (TdStaticOpt, TD_STATIC_DEFAULTS, __VA_ARGS__), TD_HERE))
+#define td__static_new_x(fn, self, ...) TD_CALL_ (td_static_new_at (fn, self, TD_OPTIONS_IN_ORDER_ (TdStaticOpt, TD_STATIC_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_link_set_static(...) td__link_set_static_x (__VA_ARGS__, .end_ = 0)
-#define td__link_set_static_x(link, ...) TD_CALL_ (td_link_set_static_at (link, TD_OPTIONS_ (TdStaticOpt, TD_STATIC_DEFAULTS, __VA_ARGS__), TD_HERE))
+#define td__link_set_static_x(link, ...) TD_CALL_ (td_link_set_static_at (link, TD_OPTIONS_IN_ORDER_ (TdStaticOpt, TD_STATIC_DEFAULTS, __VA_ARGS__), TD_HERE))
 #define td_static_call(...) td_static_call_at (__VA_ARGS__, TD_HERE)
 #define td_static_call1(...) td_static_call1_at (__VA_ARGS__, TD_HERE)
 #define td_static_save(s, ...) td__static_save_x (s, __VA_ARGS__, .end_ = 0)
