@@ -215,6 +215,7 @@ TD_API TdLink *td_link_repeat (TdLink *parent, const char *name, TdLink *link, i
 /** Take values (parameters and persistents) over from a link of the same names.  *Errors*:
  * TD_ERR_ARG or TD_ERR_SHAPE naming what is missing or differs; nothing is changed then. */
 TD_API TdStatus td_link_copy_params (TdLink *to, TdLink *from);
+TD_API TdStatus td_link_copy_params_at (TdLink *to, TdLink *from, const TdSite *site);
 /** Add the gradients of a link of the same names. *Errors*: as td_link_copy_params. */
 TD_API TdStatus td_link_add_grads (TdLink *to, TdLink *from);
 /** Have optimizers update, or leave, the parameters at and below a link, also those whose
@@ -343,6 +344,7 @@ TD_API TdLink *td_classifier_new (TdLink *parent, const char *name, TdLink *pred
 #define td_link(...) td_link_at (__VA_ARGS__, TD_HERE)
 #define td_link_to_device(...) td_link_to_device_at (__VA_ARGS__, TD_HERE)
 #define td_link_call(...) td_link_call_at (__VA_ARGS__, TD_HERE)
+#define td_link_copy_params(...) td_link_copy_params_at (__VA_ARGS__, TD_HERE)
 #define td_link_set_attr(...) td_link_set_attr_at (__VA_ARGS__, TD_HERE)
 #define td_link_copy(...) td__link_copy_x (__VA_ARGS__, TD_COPY_COPY, 0)
 #define td__link_copy_x(link, mode, ...) td_link_copy_at (link, mode, TD_HERE)

@@ -458,7 +458,7 @@ static bool
 usable (const TdStatic *s, TdVar *const *in, int n_in, const TdSite *site)
 {
   if (!td__static_usable (s, "td_static_call", site)
-      || !td__list_there (in, n_in, s->name, site))
+      || !td__list_whole (in, n_in, s->name, site))
     return false;
   for (int k = 0; k < n_in; k++)
     if (in[k] == NULL)
@@ -516,7 +516,7 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
   TdVerify how;
 
   site = site != NULL ? site : e->site;
-  if (!usable (s, in, n_in, site) || !td__list_there (out, n_out, "td_static_call", site))
+  if (!usable (s, in, n_in, site) || !td__list_whole (out, n_out, "td_static_call", site))
     {
       for (int k = 0; out != NULL && k < n_out; k++)
         out[k] = td__poison ();

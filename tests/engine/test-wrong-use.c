@@ -199,6 +199,34 @@ wrong_arguments__never_end_the_program (void **state)
     }
 }
 
+static void
+code_of (void *self, TdVar *const *in, int n_in, TdVar **results, int n_out)
+{
+  (void)self;
+  (void)n_in;
+  for (int i = 0; i < n_out; i++)
+    results[i] = td_relu (in[0]);
+}
+
+static void
+free_itself (TdLink *link, TdVar *const *in, int n_in, void *user)
+{
+  (void)in;
+  (void)n_in;
+  (void)user;
+  td_link_free (link);
+}
+
+/* Backward of numbers that another net's were copied over. */
+static void
+copy_over (TdLink *l)
+{
+  TdVar *y = td_link (l, td_variable (td_ones (TD_F32, TD_SHAPE (2, 3)), "x"));
+
+  td_link_copy_params (l, td_link_copy (l));
+  td_backward (td_sum (y), 0);
+}
+
 static int
 run_said (int which)
 {
@@ -227,6 +255,31 @@ run_said (int which)
     case 4:
       td_backward_all (NULL, 1, NULL, 0);
       break;
+    case 5:
+      td_backward_all (&v, -1, NULL, 0);
+      break;
+    case 6:
+      td_grad_of (&v, -1, &v, 1, NULL, 0, &v);
+      break;
+    case 7:
+      td_static_call (td_static_new (code_of, NULL, .name = "f"), &v, -1, &v, 1);
+      break;
+    case 8:
+      td_static_call (td_static_new (code_of, NULL, .name = "f"), &v, 1, &v, -2);
+      break;
+    case 9:
+      td_link_call (l, &v, -1, &v, 1);
+      break;
+    case 10:
+      td_link_register_forward_pre_hook (l, free_itself, NULL);
+      td_link (l, td_ones (TD_F32, TD_SHAPE (2, 3)));
+      break;
+    case 11:
+      copy_over (l);
+      break;
+    case 12:
+      td_sequential_insert (td_sequential_new ("s"), 0, NULL);
+      break;
     default:
       td_grad_of (&v, 1, &v, 1, NULL, 0, NULL);
       break;
@@ -238,9 +291,20 @@ static void
 wrong_arguments__are_said_on_a_line (void **state)
 {
   static const char *const said[]
-      = { "the link was freed",         "a variable is used after td_finish",
-          "a place for 8 bytes",        "8 bytes expected, got NULL",
-          "td_backward: a variable is", "a place for 1 gradients expected, got NULL" };
+      = { "the link was freed",
+          "a variable is used after td_finish",
+          "a place for 8 bytes",
+          "8 bytes expected, got NULL",
+          "td_backward: a variable is",
+          "td_backward: a list of 0 or more expected, got -1",
+          "td_grad_of: a list of 0 or more expected, got -1",
+          "f: a list of 0 or more expected, got -1",
+          "td_static_call: a list of 0 or more expected, got -2",
+          "Linear: a list of 0 or more expected, got -1",
+          "td_link_free: l is called at the moment: free it when its call has returned",
+          "and overwritten at ../../tests/engine/test-wrong-use.c:",
+          "td_sequential_insert: a Sequential and a function expected",
+          "a place for 1 gradients expected, got NULL" };
 
   (void)state;
   for (size_t i = 0; i < sizeof said / sizeof *said; i++)

@@ -7,6 +7,8 @@
  * SPDX-License-Identifier: MIT */
 #include "walk.h"
 
+#include <stdio.h>
+
 void
 td__backward_not_there (const TdBackward *b, int i, bool output)
 {
@@ -96,10 +98,13 @@ stale (Step *s, const char *what, int i, const TdBuffer *b)
   TdEngine *e = &td__engine;
   const TdSite *made = s->op->site, *wrote = b->writer;
 
+  char at[300] = "since";
+
+  if (wrote != NULL)
+    snprintf (at, sizeof at, "at %.280s:%d", wrote->file, wrote->line);
   s->status = td__fail (TD_ERR_STATE, s->op->cls->name, made,
-                        "%s %d was kept for backward at %s:%d and overwritten at %s:%d", what,
-                        i, made != NULL ? made->file : "?", made != NULL ? made->line : 0,
-                        wrote != NULL ? wrote->file : "?", wrote != NULL ? wrote->line : 0);
+                        "%s %d was kept for backward at %s:%d and overwritten %s", what, i,
+                        made != NULL ? made->file : "?", made != NULL ? made->line : 0, at);
   if (e->config.stale_retained == TD_STALE_WARN)
     s->status = TD_OK;
   return td__poison ();

@@ -650,6 +650,8 @@ td__backward_check_scaled (const TdVar *y, const TdVar *gy, const char *call,
 static TdStatus
 check_roots (TdVar *const *vars, int n, const char *call, const TdSite *site)
 {
+  if (n < 0)
+    return td__fail (TD_ERR_ARG, call, site, "a list of 0 or more expected, got %d", n);
   for (int i = 0; i < n; i++)
     if (!td__var_usable (vars != NULL ? vars[i] : NULL, call, site))
       return td__engine.has_error ? td__engine.error.status : TD_ERR_STATE;

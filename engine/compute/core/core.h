@@ -344,6 +344,8 @@ td__error_status (void)
 }
 /** Is there a list of n?  False after td__fail. */
 bool td__list_there (const void *list, int64_t n, const char *call, const TdSite *site);
+/** The same, and not below 0, which in lists of axes means all of them. */
+bool td__list_whole (const void *list, int64_t n, const char *call, const TdSite *site);
 TdVar *td__poison (void);
 /** td_poisoned without a call. */
 static inline bool

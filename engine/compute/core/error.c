@@ -135,6 +135,15 @@ td__list_there (const void *list, int64_t n, const char *call, const TdSite *sit
   return false;
 }
 
+bool
+td__list_whole (const void *list, int64_t n, const char *call, const TdSite *site)
+{
+  if (TD_LIKELY (n >= 0))
+    return td__list_there (list, n, call, site);
+  td__fail (TD_ERR_ARG, call, site, "a list of 0 or more expected, got %lld", (long long)n);
+  return false;
+}
+
 /* What the program calls the array whose shape this is (td_name), or NULL.  A kernel's tensor
  * knows no more of its variable, and not every shape is a node's. */
 static const char *

@@ -23,7 +23,7 @@ first_error (void)
 static bool
 inputs_usable (const TdLink *link, TdVar *const *in, int n_in, const TdSite *site)
 {
-  if (!td__list_there (in, n_in, link->cls->name, site))
+  if (!td__list_whole (in, n_in, link->cls->name, site))
     return false;
   for (int i = 0; i < n_in; i++)
     if (in[i] == NULL || (in[i]->state != TD_VAR_LIVE && in[i]->state != TD_VAR_POISON))
@@ -101,7 +101,7 @@ td_link_call_at (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_ou
   TdScope *scope;
   TdStatus status;
 
-  if (!td__link_usable (link, "td_link", site) || !td__list_there (out, n_out, "td_link", site))
+  if (!td__link_usable (link, "td_link", site) || !td__list_whole (out, n_out, "td_link", site))
     return fail_all (out, n_out, first_error ());
   if (TD_UNLIKELY (link->function != NULL) && !link->in_static)
     return td_static_call_at (link->function, in, n_in, out, n_out, site);
@@ -122,10 +122,12 @@ td_link_call_at (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_ou
   scope->is_link = true;
   for (int i = 0; i < n_out; i++)
     out[i] = NULL;
+  link->n_running++;
   if (TD_UNLIKELY (e->hooks != NULL) && e->hooks->link_wanted (link->id))
     status = forward_hooked (link, in, n_in, out, n_out);
   else
     status = link->cls->forward (link, link->self, in, n_in, out, n_out);
+  link->n_running--;
   for (int i = 0; i < n_out; i++)
     if (out[i] == NULL)
       out[i] = td__poison ();

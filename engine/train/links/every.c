@@ -200,7 +200,7 @@ converted (TdVar *v, const TdNode *like)
 }
 
 static TdStatus
-copy_one (TdParam *to, const TdParam *from)
+copy_one (TdParam *to, const TdParam *from, const TdSite *site)
 {
   TdVar *v;
 
@@ -214,22 +214,29 @@ copy_one (TdParam *to, const TdParam *from)
   if (v->node->device->computes)
     v->node->device->ops->copy (v->node->device, to->var->buffer->data, v->buffer->data,
                                 v->buffer->bytes);
-  td__buffer_written (to->var->buffer, td__engine.site);
+  td__buffer_written (to->var->buffer, site);
   return TD_OK;
+}
+
+TdStatus
+td_link_copy_params_at (TdLink *to, TdLink *from, const TdSite *site)
+{
+  site = site != NULL ? site : td__engine.site;
+  Pairs pairs = pair (to, from, "td_link_copy_params");
+  TdScope *scope = td_scope_open_at ("td_link_copy_params", site);
+
+  TD_NO_BACKPROP
+    for (int i = 0; i < pairs.n && pairs.status == TD_OK; i++)
+      pairs.status = copy_one (pairs.to[i], pairs.source[i], site);
+  td_scope_close (scope);
+  pairs_free (&pairs);
+  return pairs.status;
 }
 
 TdStatus
 td_link_copy_params (TdLink *to, TdLink *from)
 {
-  Pairs pairs = pair (to, from, "td_link_copy_params");
-  TdScope *scope = td_scope_open_at ("td_link_copy_params", td__engine.site);
-
-  TD_NO_BACKPROP
-    for (int i = 0; i < pairs.n && pairs.status == TD_OK; i++)
-      pairs.status = copy_one (pairs.to[i], pairs.source[i]);
-  td_scope_close (scope);
-  pairs_free (&pairs);
-  return pairs.status;
+  return td_link_copy_params_at (to, from, NULL);
 }
 
 /* Two that are not times the same loss scale: before any sum is made. */

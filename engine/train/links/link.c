@@ -310,13 +310,32 @@ td__link_replace (TdLink *link, TdLink *old)
   td__links_changed (link->path, link->site);
 }
 
+/* The first link at or below one that a call is in, or NULL. */
+static const TdLink *
+running (const TdLink *link)
+{
+  const TdLink *found = link->n_running > 0 ? link : NULL;
+
+  for (int i = 0; i < link->n_children && found == NULL; i++)
+    found = running (link->children[i]);
+  return found;
+}
+
 void
 td_link_free (TdLink *link)
 {
+  const TdLink *busy;
   const TdPath *path;
 
   if (td__stranger ("td_link_free") || link == NULL || link->inert || !td__engine.started)
     return;
+  if ((busy = running (link)) != NULL)
+    {
+      td__fail (TD_ERR_STATE, "td_link_free", td__engine.site,
+                "%s is called at the moment: free it when its call has returned",
+                busy->path->text);
+      return;
+    }
   if (link->parent == NULL)
     leave_roots (link);
   else

@@ -46,6 +46,7 @@ struct TdLink
   uint64_t id;
   bool inert;
   bool in_static;     /**< its static function runs its code */
+  int n_running;      /**< calls of it that have not returned */
   TdStatic *function; /**< td_link_set_static, or NULL */
 };
 

@@ -118,21 +118,26 @@ td_sequential_new_in (TdLink *parent, const char *name)
   return td__link_make (&td__sequential_class, parent, name, NULL);
 }
 
-TdLink *
-td_sequential_append (TdLink *link, TdVar *(*function) (TdVar *x))
+static TdLink *
+append (TdLink *link, TdVar *(*function) (TdVar *x), const char *call)
 {
-  if (!td__link_usable (link, "td_sequential_append", NULL))
+  if (!td__link_usable (link, call, NULL))
     return td__link_inert ();
   if (link->cls != &td__sequential_class || function == NULL)
     {
-      td__fail (TD_ERR_ARG, "td_sequential_append", NULL,
-                "a Sequential and a function expected, got a %s and %s", link->cls->name,
-                function != NULL ? "a function" : "NULL");
+      td__fail (TD_ERR_ARG, call, NULL, "a Sequential and a function expected, got a %s and %s",
+                link->cls->name, function != NULL ? "a function" : "NULL");
       return td__link_inert ();
     }
   add_step (link->self)->function = function;
   steps_changed (link);
   return link;
+}
+
+TdLink *
+td_sequential_append (TdLink *link, TdVar *(*function) (TdVar *x))
+{
+  return append (link, function, "td_sequential_append");
 }
 
 /* --- its steps as a list --- */
@@ -207,7 +212,7 @@ td_sequential_insert (TdLink *link, int i, TdVar *(*function) (TdVar *x))
     return td__error_status ();
   forget_freed (link, s);
   at = place_of (link, s, i, s->n_steps + 1, "td_sequential_insert");
-  if (at < 0 || td_sequential_append (link, function)->inert)
+  if (at < 0 || append (link, function, "td_sequential_insert")->inert)
     return td__error_status ();
   move_last (link, s, at);
   return TD_OK;
