@@ -5,6 +5,7 @@
  * do not overlap on one thread, and become the operations of the tape.  What lies around them
  * becomes layers.
  * SPDX-License-Identifier: MIT */
+#include "tape-sort.h"
 #include "tape-trace.h"
 
 #include <inttypes.h>
@@ -58,12 +59,37 @@ no_memory (TapeTrace *t)
 }
 
 static bool
+cancelled (TapeTrace *t)
+{
+  snprintf (t->error, t->n_error, "cancelled");
+  return false;
+}
+
+static bool
 begins (const char *text, const char *with)
 {
   return strncmp (text, with, strlen (with)) == 0;
 }
 
 /* ------------------------------------------------------------------------------- order */
+
+static bool
+is_wanted (void *user)
+{
+  const TdTapeImportOptions *watch = ((const TapeTrace *)user)->watch;
+
+  return watch == NULL || watch->cancel == NULL || *watch->cancel == 0;
+}
+
+/* While it is sorted, too, it may be cancelled. */
+static bool
+sort (TapeTrace *t, void *array, uint64_t n, size_t size,
+      int (*compare) (const void *a, const void *b))
+{
+  const TapeSort how = td__tape_sort (array, n, size, compare, is_wanted, t);
+
+  return how == TAPE_SORTED || (how == TAPE_SORT_LEFT ? cancelled (t) : no_memory (t));
+}
 
 /* Threads one after the other, each in order, the outer of two first; then devices, by the
  * number of what started them. */
@@ -114,8 +140,8 @@ find_nodes (Nest *nest)
     if (t->slices[i].kind == TAPE_TRACE_OP && t->slices[i].number != 0
         && !(t->slices[i].flags & TAPE_TRACE_BACKWARD))
       nest->nodes[k++] = (Node){ t->slices[i].number, (uint32_t)i };
-  if (n > 1)
-    qsort (nest->nodes, n, sizeof *nest->nodes, by_number);
+  if (!sort (t, nest->nodes, n, sizeof *nest->nodes, by_number))
+    return false;
   for (uint64_t i = 0; i < n; i++)
     {
       const Node *node = &nest->nodes[i];
@@ -399,7 +425,7 @@ goes_on (TapeTrace *t, uint64_t i)
 {
   return i % STEP != 0
          || td__tape_import_step (t->watch, TD_TAPE_IMPORT_ARRANGING, i, t->n_slices)
-         || (snprintf (t->error, t->n_error, "cancelled"), false);
+         || cancelled (t);
 }
 
 static bool
@@ -477,7 +503,8 @@ td__tape_trace_nest (TapeTrace *t)
   Nest nest = { .t = t };
   bool whole;
 
-  qsort (t->slices, t->n_slices, sizeof *t->slices, in_order);
+  if (!sort (t, t->slices, t->n_slices, sizeof *t->slices, in_order))
+    return false;
   while (nest.n_host < t->n_slices && t->slices[nest.n_host].kind != TAPE_TRACE_DEVICE)
     nest.n_host++;
   whole = find_nodes (&nest) && go_through (&nest);
@@ -487,7 +514,8 @@ td__tape_trace_nest (TapeTrace *t)
     return false;
   if (t->n_parts == 0)
     return snprintf (t->error, t->n_error, "no trace: nothing in it is an operation"), false;
-  qsort (t->parts, t->n_parts, sizeof *t->parts, by_start);
+  if (!sort (t, t->parts, t->n_parts, sizeof *t->parts, by_start))
+    return false;
   find_twins (t);
   return true;
 }
