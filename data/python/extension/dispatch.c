@@ -53,8 +53,8 @@ run (PyObject *call, PyObject *args, PyObject *kwargs)
 
 /* It has failed with the error that is set, which stays so. */
 static void
-failed (const Dispatch *d, PyObject *func, PyObject *args, PyObject *kwargs, long long start,
-        PyObject *frame)
+failed (const Dispatch *d, const Known *known, PyObject *func, PyObject *args, PyObject *kwargs,
+        long long start, PyObject *frame)
 {
   State *s = (State *)(void *)d->recorder;
   PyObject *type, *error, *trace, *none, *asked;
@@ -66,7 +66,7 @@ failed (const Dispatch *d, PyObject *func, PyObject *args, PyObject *kwargs, lon
   PyErr_NormalizeException (&type, &error, &trace);
   none = PyTuple_New (0);
   if (none != NULL
-      && (operation (s, func, args, kwargs, none, start, end, EVENT_FAILED, frame)
+      && (operation (s, known, args, kwargs, none, start, end, EVENT_FAILED, frame)
           || forgive (s, func)))
     {
       asked
@@ -117,11 +117,11 @@ run_and_say (const Dispatch *d, PyObject *func, PyObject *args, PyObject *kwargs
   if (out == NULL)
     {
       if (known != NULL)
-        failed (d, func, args, kwargs, start, frame);
+        failed (d, known, func, args, kwargs, start, frame);
       return NULL;
     }
   end = now ();
-  if (known != NULL && !operation (s, func, args, kwargs, out, start, end, 0, frame)
+  if (known != NULL && !operation (s, known, args, kwargs, out, start, end, 0, frame)
       && !forgive (s, func))
     Py_CLEAR (out);
   if (out != NULL && looks != 0)

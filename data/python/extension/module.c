@@ -3,7 +3,8 @@
 
 Names names;
 Facts facts;
-PyTypeObject *words_type, *storage_type, *state_type, *dispatch_type, *gone_type, *stack_type;
+PyTypeObject *words_type, *storage_type, *state_type, *dispatch_type, *gone_type, *stack_type,
+    *ended_type;
 
 static bool
 take_fact (PyObject **fact, PyObject *given, const char *name)
@@ -97,6 +98,7 @@ PyInit__tapedeck (void)
       && add_type (module, "Dispatch", &dispatch_spec, &dispatch_type)
       && add_type (module, "Gone", &gone_spec, &gone_type)
       && add_type (module, "Stack", &stack_spec, &stack_type)
+      && add_type (module, "Ended", &ended_spec, &ended_type)
       && PyModule_AddIntConstant (module, "VERSION", EXTENSION_VERSION) == 0)
     return module;
   Py_DECREF (module);

@@ -83,8 +83,8 @@ read_operator (Known *k, PyObject *func)
   return k->call != NULL;
 }
 
-Known *
-known_of (State *s, PyObject *func)
+static Known *
+look_up_known (State *s, PyObject *func)
 {
   PyObject *key = PyLong_FromVoidPtr (func), *capsule = NULL;
   Known *k = NULL;
@@ -114,8 +114,22 @@ known_of (State *s, PyObject *func)
   if (capsule == NULL || k->operator== NULL || !read_operator (k, func)
       || PyDict_SetItem (s->known, key, capsule) < 0)
     k = NULL;
+  else
+    k->func = func;
   Py_XDECREF (capsule);
   Py_XDECREF (key);
+  return k;
+}
+
+Known *
+known_of (State *s, PyObject *func)
+{
+  Known **slot = &s->last_known[slot_of (func)], *k = *slot;
+
+  if (k != NULL && k->func == func)
+    return k;
+  k = look_up_known (s, func);
+  *slot = k;
   return k;
 }
 
@@ -135,6 +149,24 @@ is_of (PyObject *codes, PyObject *code)
   asked = !PyErr_Occurred () ? PyObject_CallMethodObjArgs (codes, names.ask, code, NULL) : NULL;
   is = asked != NULL ? asked == Py_True : -1;
   Py_XDECREF (asked);
+  return is;
+}
+
+/* Whether a function is the program's: the same of `places`, whose codes it keeps. */
+static int
+is_own (State *s, PyObject *code)
+{
+  const unsigned slot = slot_of (code);
+  int is;
+
+  if (s->last_codes[slot] == code)
+    return s->last_own[slot];
+  is = is_of (s->codes, code);
+  if (is >= 0)
+    {
+      s->last_codes[slot] = code;
+      s->last_own[slot] = is > 0;
+    }
   return is;
 }
 
@@ -171,7 +203,7 @@ here (State *s, PyObject *frame)
   while (frame != Py_None)
     {
       PyObject *code = PyObject_GetAttr (frame, names.f_code), *back;
-      const int own = code != NULL ? is_of (s->codes, code) : -1;
+      const int own = code != NULL ? is_own (s, code) : -1;
 
       if (own > 0)
         place = place_at (s, frame, code);
@@ -549,9 +581,7 @@ ask_twin (State *s, long long *twin, long long *layer)
   return done;
 }
 
-/* Whether the node is by its name the backward of the operator that made it: 1, 0; -1: it has
- * not been asked before, or an error is set. */
-static int
+int
 has_its_name (const State *s, PyObject *node, PyObject *plain)
 {
   PyObject *name = PyObject_CallMethodObjArgs (node, names.name, NULL);
@@ -709,16 +739,16 @@ say_all (Said *o, PyObject *out, long long place, long long start, long long end
 }
 
 bool
-operation (State *s, PyObject *func, PyObject *args, PyObject *kwargs, PyObject *out,
+operation (State *s, const Known *known, PyObject *args, PyObject *kwargs, PyObject *out,
            long long start, long long end, unsigned flags, PyObject *frame)
 {
-  Said o = { .s = s, .known = known_of (s, func) };
+  Said o = { .s = s, .known = known };
   PyObject *place, *overflown;
   long long at;
   bool done;
 
-  if (o.known == NULL || !o.known->kept)
-    return o.known != NULL;
+  if (!known->kept)
+    return true;
   if (!prepare (s, start))
     return false;
   place = place_of ((PyObject *)s, frame);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /** What the Python files ask of this module: EXTENSION of library.py. */
-#define EXTENSION_VERSION 3
+#define EXTENSION_VERSION 4
 
 /** Attributes and methods that are asked for: X (how it is written). */
 // clang-format off
@@ -24,7 +24,8 @@
   X (is_meta) X (kept) X (keep_as_left) X (layout) X (mistake) X (nbytes) X (new) \
   X (number) X (numel) X (operator) X (overflow) X (places) X (plain) X (shape) \
   X (storage_offset) X (stride) X (texts) X (twin) X (type) X (updates) X (writes) \
-  X (written) X (ask) X (grad_fn) X (own_node) X (__callback__)
+  X (written) X (ask) X (grad_fn) X (__callback__) X (agrees) X (metadata) X (next_functions) \
+  X (register_hook) X (variable) X (_tapedeck)
 // clang-format on
 
 typedef struct
@@ -39,7 +40,7 @@ typedef struct
 #define FACTS(X) \
   X (Tensor) X (OpOverload) X (detach) X (strided) X (dtypes) X (storage_of) X (expired) \
   X (free_weak_ref) X (current_node) X (pop_mode) X (push_mode) X (set_mode) \
-  X (stack_depth) X (sequence)
+  X (stack_depth) X (sequence) X (accumulate)
 // clang-format on
 
 typedef struct
@@ -52,7 +53,7 @@ typedef struct
 extern Names names;
 extern Facts facts;
 extern PyTypeObject *words_type, *storage_type, *state_type, *dispatch_type, *gone_type,
-    *stack_type;
+    *stack_type, *ended_type;
 
 /** Of td-producer.h. */
 enum
@@ -94,7 +95,8 @@ enum
   EVENT_FAILED = 2,
   NO_DTYPE = 8,
   MOST_DIMS = 8,
-  MANY_WORDS = 1 << 20
+  MANY_WORDS = 1 << 20,
+  N_LAST = 256 /* slots of what was asked last: a power of two */
 };
 
 /** Words of the library, in a row. */
@@ -113,16 +115,28 @@ typedef struct
   PyObject *places, *variables;
 } Storage;
 
+/** An operator. */
+typedef struct
+{
+  PyObject *func;     /* its address alone */
+  PyObject *operator; /* as names.py knows it, which keeps the function */
+  PyObject *call;     /* what runs it */
+  PyObject *texts, *written, *plain;
+  long long number;
+  uint64_t writes; /* bit i: argument i */
+  bool kept, filled, clears;
+} Known;
+
 /** Objects of a recorder's state, and its numbers: both are its attributes. */
 // clang-format off
 #define STATE_OBJECTS(X) \
   X (by_id) X (refs) X (storages) X (hints) X (doubts) X (parameters) X (update_layers) \
   X (bare) X (operators) X (gradients) X (owners) X (slots) X (words) X (phase_codes) \
-  X (places) X (node_names) X (fresh)
+  X (places) X (node_names) X (fresh) X (mark)
 #define STATE_NUMBERS(X) \
   X (phase) X (layer) X (event) X (phase_place) X (next_variable) X (next_storage) \
   X (live_bytes) X (first) X (last_sequence) X (producer) X (measure_ahead) X (adding) \
-  X (seeding) X (node_from) X (node_layer) X (node_twin)
+  X (seeding) X (node_from) X (node_layer) X (node_twin) X (thread) X (age)
 // clang-format on
 #define STATE_FLAGS(X) X (on) X (open) X (stats)
 
@@ -140,18 +154,11 @@ typedef struct
 #undef X
   PyObject *known;                /* by the address of an operator: a capsule with its Known */
   PyObject *codes, *known_places; /* of `places` */
+  /* What was asked last, each in its slot of addresses; both are kept by the tables above. */
+  Known *last_known[N_LAST];
+  PyObject *last_codes[N_LAST];
+  bool last_own[N_LAST];
 } State;
-
-/** An operator. */
-typedef struct
-{
-  PyObject *operator; /* as names.py knows it, which keeps the function */
-  PyObject *call;     /* what runs it */
-  PyObject *texts, *written, *plain;
-  long long number;
-  uint64_t writes; /* bit i: argument i */
-  bool kept, filled, clears;
-} Known;
 
 /** Tensors and their variables, as many as an operator has. */
 typedef struct
@@ -188,6 +195,8 @@ bool enter (PyObject *table, long long key, long long value);
 /** Take a key out of a table, if it is there. */
 bool strike (PyObject *table, PyObject *key);
 bool is_tensor (PyObject *value);
+/** The slot of an address among N_LAST. */
+unsigned slot_of (const void *address);
 /** An attribute is True; an error may be set. */
 bool is_true_at (PyObject *of, PyObject *name);
 /** Take the error that is set if it is one that a program may catch as an Exception. */
@@ -221,19 +230,22 @@ bool measure (State *s, PyObject *tensor, long long variable, const Row *ins, bo
 /** What is known of an operator; NULL: an error is set. */
 Known *known_of (State *s, PyObject *func);
 /** Say that an operator has run, or has failed, at `frame`. */
-bool operation (State *s, PyObject *func, PyObject *args, PyObject *kwargs, PyObject *out,
+bool operation (State *s, const Known *known, PyObject *args, PyObject *kwargs, PyObject *out,
                 long long start, long long end, unsigned flags, PyObject *frame);
+/** Whether a node of autograd is by its name the backward of an operator of this plain name: 1,
+ * 0; -1: it has not been asked before, or an error is set. */
+int has_its_name (const State *s, PyObject *node, PyObject *plain);
 PyObject *place_of (PyObject *self, PyObject *frame);
 PyObject *layer_of_update (PyObject *self, PyObject *args);
 
 /* ---------------------------------------------------------------------------- nodes.c */
 
-/** Of what the operator before has made, tell the recorder its node of autograd. */
+/** Give the nodes of autograd of what the operator before has made their hooks. */
 bool own_nodes (State *s);
 /** What an operator has made is remembered until the next one, by weak references. */
 bool remember_made (State *s, const Known *known, const Row *outs, long long layer);
 PyObject *state_own_nodes (PyObject *self, PyObject *none);
-PyObject *state_end_node (PyObject *self, PyObject *args);
+extern PyType_Spec ended_spec;
 
 /* ------------------------------------------------------------------------ dispatch.c */
 

@@ -6,6 +6,7 @@
 #include <structmember.h>
 
 #include <stddef.h>
+#include <string.h>
 
 /* ---------------------------------------------------------------------------- shared */
 
@@ -16,6 +17,14 @@ is_tensor (PyObject *value)
 
   return (PyObject *)type == facts.Tensor
          || PyType_IsSubtype (type, (PyTypeObject *)(void *)facts.Tensor);
+}
+
+unsigned
+slot_of (const void *address)
+{
+  const uintptr_t a = (uintptr_t)address >> 4;
+
+  return (unsigned)(a ^ a >> 8) & (N_LAST - 1);
 }
 
 bool
@@ -195,6 +204,8 @@ state_clear (PyObject *self)
 #define X(name) Py_CLEAR (s->name);
   STATE_OBJECTS (X)
 #undef X
+  memset (s->last_known, 0, sizeof s->last_known);
+  memset (s->last_codes, 0, sizeof s->last_codes);
   Py_CLEAR (s->known);
   Py_CLEAR (s->codes);
   Py_CLEAR (s->known_places);
@@ -238,7 +249,6 @@ static PyMethodDef state_methods[]
         { "remove", state_remove, METH_O, "Forget a storage." },
         { "place_of", place_of, METH_O, "Where in the program a frame is." },
         { "own_nodes", state_own_nodes, METH_NOARGS, "Own those of what was made last." },
-        { "end_node", state_end_node, METH_VARARGS, "Which layer and forward event ran." },
         { "layer_of_update", layer_of_update, METH_VARARGS,
           "The layer of what an optimizer works on." },
         { NULL, NULL, 0, NULL } };

@@ -18,6 +18,7 @@ CATEGORIES = (L.ACTIVATION, L.GRADIENTS, L.GRADIENTS, L.OPTIMIZER)  # by phase
 now = time.perf_counter_ns if sys.platform != "linux" else time.monotonic_ns
 current_node = getattr(torch._C, "_current_autograd_node", None)
 sequence = getattr(torch._C._autograd, "_get_sequence_nr", None)
+accumulate = getattr(torch._C._functions, "AccumulateGrad", None)
 expired = torch.UntypedStorage._expired
 free_weak_ref = torch.UntypedStorage._free_weak_ref
 storage_of = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage

@@ -50,7 +50,8 @@ def tell(module):
                  strided=torch.strided, dtypes=facts.DTYPES, storage_of=facts.storage_of,
                  expired=facts.expired, free_weak_ref=facts.free_weak_ref,
                  current_node=facts.current_node, sequence=facts.sequence, pop_mode=facts.pop_mode,
-                 push_mode=facts.push_mode, set_mode=facts.set_mode, stack_depth=facts.stack_depth)
+                 push_mode=facts.push_mode, set_mode=facts.set_mode, stack_depth=facts.stack_depth,
+                 accumulate=facts.accumulate)
 
 
 def choose(folder, wanted=None):

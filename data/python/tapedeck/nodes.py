@@ -9,13 +9,14 @@ import functools
 from threading import get_ident
 
 from . import names
-from .facts import current_node
+from .facts import accumulate, current_node
 
 OURS = "_tapedeck"
 
 
 class Nodes:
-    """Of a recorder; `own_nodes` and `end_node` are the state's, for they run with each operator."""
+    """Of a recorder; `own_nodes` and `end_node` are the state's, for they run with each operator.  The extension
+    module has `own_node` and `ended` in C."""
 
     def __init__(self):
         self.fresh = None  # what the last operator made: ((event, layer, plain name), weak references)
@@ -25,15 +26,20 @@ class Nodes:
         self.age = 0  # of the iteration, whatever its number
         self.mark = object()  # of nodes that have this recorder's hook: those of leaves may stay
 
-    def own_node(self, node, made):
-        event, layer, plain = made
+    def agrees(self, node, plain):
+        """Whether a node is by its name the backward of an operator; remembered."""
         name = node.name()
         same = self.node_names.get((name, plain))
         if same is None:
             same = self.node_names[name, plain] = names.is_twin(name, plain)
+        return same
+
+    def own_node(self, node, made):
+        event, layer, plain = made
+        same = self.agrees(node, plain)
         node.register_hook(functools.partial(self.ended, layer, event if same else 0, self.age))
         for leaf, _ in node.next_functions:
-            if type(leaf).__name__ == "AccumulateGrad" and leaf.metadata.get(OURS) is not self.mark:
+            if type(leaf) is accumulate and leaf.metadata.get(OURS) is not self.mark:
                 leaf.metadata[OURS] = self.mark
                 layer = self.update_layers.get(self.by_id.get(id(leaf.variable)), 0)
                 leaf.register_hook(functools.partial(self.ended, layer, 0, 0))

@@ -26,6 +26,7 @@ from .facts import (current_node, expired, free_weak_ref, now, sequence, set_mod
                     storage_of)
 
 MANY_MADE = 4096
+MANY_TEXTS = 1024  # that are remembered of an operator
 MANY_OLD = 32  # variables of one storage that are kept a while longer
 
 
@@ -176,7 +177,9 @@ class Recorder(nodes.Nodes):
         """The number of the text of what an operator was given beside tensors; remembered as `key`, unless that
         would keep alive what the program has made, as a storage is."""
         text = self.text(names.attributes(known, rest))
-        if len(known.texts) < 4096 and all(names.is_plain(value) for _, value in rest):
+        if all(names.is_plain(value) for _, value in rest):
+            if len(known.texts) >= MANY_TEXTS:
+                known.texts.clear()  # of an optimizer whose steps are of another size each time
             known.texts[key] = text
         return text
 
