@@ -43,7 +43,8 @@ def main():
     assert result.returncode == 0, result.stderr[-2000:]
     costs = json.loads(result.stdout)
     version = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout
-    claim("level graph costs at most %d us where a mode that does nothing costs %d" % (GRAPH, EMPTY), at_most, costs, "graph", GRAPH)
+    claim("level graph costs at most %d us where a mode that does nothing costs %d" % (GRAPH, EMPTY),
+          at_most, costs, "graph", GRAPH)
     claim("level stats at most %d" % STATS, at_most, costs, "stats", STATS)
     claim("and less than PyTorch's profiler with its stop", below_profiler, costs, version.strip())
     claims.end()

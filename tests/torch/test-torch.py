@@ -23,7 +23,7 @@ from claims import claim  # noqa: E402  # pylint: disable=wrong-import-position
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODELS = os.path.join(HERE, "..", "models", "life", "torch")
 PROGRAMS = ("resnet", "gpt", "lstm", "dcgan", "vae")
-STEPS = {"dcgan": 2}  # of optimizers, in an iteration of the program
+IN_TURNS = ("dcgan",)  # two optimizers, whose first steps are an iteration each
 # Without the extension the tapes are the same (test-extension.py).
 SHORT = os.environ.get("TAPEDECK_EXTENSION") == ""
 LONG = 50 if SHORT else 300
@@ -98,7 +98,7 @@ def operators(program, folder):
 
 def iteration_of(program, name, i):
     """In which iteration of the tape the program's i-th has updated the parameter."""
-    return i if program not in STEPS else STEPS[program] * i + (not name.startswith("critic"))
+    return i + (program in IN_TURNS and (i > 0 or not name.startswith("critic")))
 
 
 def gradients(program, folder):
@@ -160,11 +160,10 @@ def repeats(program, folder):
     tape = os.path.join(folder, program + "-long.tdtape")
     trained(program, "record", "--tape", tape, "-n", "30")
     ids = [r["structure"] for r in records(tape) if r["record"] == "iteration"]
-    n = STEPS.get(program, 1)
     if program == "vae":  # which begins epochs of two, after some of which it keeps or takes a snapshot
         assert ids[9:29:2] == [ids[9]] * 10 and len(set(ids)) <= 10, "structures: %s" % ids
     else:
-        assert len(set(ids[4 * n:30 * n])) == n, "structures: %s" % ids
+        assert len(set(ids[4:30 + (program in IN_TURNS)])) == 1, "structures: %s" % ids
 
 
 def twins(program, folder):
@@ -317,6 +316,36 @@ other.step(closure)
     assert info["iterations"] == by_hand + 3, (info["iterations"], by_hand)
 
 
+def turns(folder):
+    """Optimizers that take turns end an iteration together, once the first has stepped again; those that do not,
+    each; and one that leaves out its turn does not keep the others' iterations open."""
+    def seen(order):
+        _, info = script(folder, """
+nets = {key: torch.nn.Linear(2, 2) for key in "abc"}
+optimizers = {key: torch.optim.SGD(net.parameters(), lr=0.1) for key, net in nets.items()}
+for key in %r:
+    optimizers[key].zero_grad()
+    nets[key](torch.ones(1, 2)).sum().backward()
+    optimizers[key].step()
+""" % order)
+        assert info["exit"]["status"] == 0
+        made = {"Linear": "", "Linear2": "a", "Linear3": "b", "Linear4": "c"}
+        steps = collections.defaultdict(list)
+        for r in records(os.path.join(folder, "script.tdtape")):
+            if r["record"] == "event" and r["phase"] == "update" and r["op"] == "add_":
+                steps[r["iteration"]].append(made[r["link"]])
+        return " ".join("".join(sorted(set(steps[i]), key=steps[i].index)) * (
+            len(steps[i]) // (2 * len(set(steps[i])))) for i in sorted(steps)).strip()
+
+    for order, expected in (("ab" * 4, "a b ab ab ab"), ("abc" * 3, "a b c abc abc"), ("aaaa", "a a a a"),
+                            ("aabaab", "a a b a a b"), ("abbab", "a b b a b"),
+                            ("ab" + "ab" + "a" + "ab" + "ab", "a b ab aa b ab"),  # b has left out its third
+                            ("abab" + "b" + "ab", "a b ab b ab"),
+                            ("abab" + "aaaa" + "bb", "a b ab aa aa b b"),  # b takes none any more
+                            ("abab" + "cab", "a b ab cab")):
+        assert seen(order) == expected, (order, seen(order), expected)
+
+
 def several_modules(folder):
     """Modules beside one another: each has its updates from the first step on, whether it was made while
     recorded, and so has its name before, or earlier, and is met within an iteration."""
@@ -340,6 +369,48 @@ def several_modules(folder):
         assert sorted(steps.values()) == [4, 4, 4], steps
         shown = json.loads(run(tapedeck, "show", tape, "--view", "gradients", "--format", "json").stdout)
         assert {row["path"] for row in shown["parameters"]} == names, shown
+
+
+def nameless(folder):
+    """A module in a list, which the one around it does not know, is called after its class; of a class that has no
+    name either it is a Module."""
+    script(folder, """
+def init(self):
+    torch.nn.Module.__init__(self)
+    self.inner = torch.nn.Linear(2, 2)
+Nameless = type("", (torch.nn.Module,), {"__init__": init, "forward": lambda self, x: self.inner(x)})
+class Known(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden = [Nameless(), Nameless()]
+    def forward(self, x):
+        for module in self.hidden:
+            x = module(x)
+        return x
+known = Known()
+opt = torch.optim.SGD([p for module in known.hidden for p in module.parameters()], lr=0.1)
+for i in range(3):
+    opt.zero_grad(); known(torch.ones(1, 2)).sum().backward(); opt.step()
+""")
+    layers = {r["link"] for r in records(os.path.join(folder, "script.tdtape"))
+              if r["record"] == "event" and r["phase"] == "update"}
+    assert {"Module/inner", "Module2/inner"} <= layers and not any(name.startswith("/") for name in layers), layers
+
+
+def megabytes(folder):
+    """What a recorded program prints, however much, comes through whole, by both ways."""
+    path, tape = os.path.join(folder, "prints.py"), os.path.join(folder, "prints.tdtape")
+    with open(path, "w") as file:
+        file.write("import sys, torch\nnet = torch.nn.Linear(2, 1)\nopt = torch.optim.SGD(net.parameters(), lr=.1)\n"
+                   "for i in range(4):\n    net(torch.ones(1, 2)).sum().backward(); opt.step()\n"
+                   "    sys.stdout.write('%d' % i * 2000000 + '\\n'); sys.stderr.write('%d' % (i + 4) * 2000000 + '\\n')\n")
+    expected = ["".join("%d" % i * 2000000 + "\n" for i in numbers) for numbers in (range(4), range(4, 8))]
+    for way in ((tapedeck, "run", "-q", "-f"), (python, "-m", "tapedeck", "-f")):
+        result = subprocess.run([*way, "-o", tape, path], capture_output=True, text=True, cwd=folder,
+                                env=dict(environment, TAPEDECK_PYTHON=python))
+        assert result.returncode == 0 and result.stdout == expected[0], (way, result.returncode, len(result.stdout))
+        assert result.stderr == expected[1], (way, len(result.stderr), result.stderr[-200:])
+        assert json.loads(run(tapedeck, "info", "--json", tape).stdout)["iterations"] >= 4
 
 
 def numbers(folder):
@@ -597,7 +668,10 @@ def main():
                             ("a layer may fail, a hook stand", failing_layers),
                             ("another thread is left alone", threads),
                             ("several optimizers, closures, iterations by hand", optimizers),
+                            ("optimizers that take turns end an iteration together", turns),
                             ("several modules have their updates from the first step on", several_modules),
+                            ("a module without a name has one", nameless),
+                            ("a script may print megabytes", megabytes),
                             ("steps and iterations have the same numbers", numbers),
                             ("parameters without a gradient are missing", without_gradient),
                             ("reports are curves", reports),

@@ -6,7 +6,7 @@
         train(model)
 
     tapedeck.report("loss", loss)    # a number of a curve; nothing where nothing records
-    tapedeck.iteration()             # an iteration ends here, instead of with each optimizer's step
+    tapedeck.iteration()             # an iteration ends here, instead of with an optimizer's step
 
 SPDX-License-Identifier: MIT
 """

@@ -67,6 +67,11 @@ def attributes(operator, rest):
     return " ".join(parts)
 
 
+def of_class(module):
+    """What a module is called that has no name in another: its class, which type () may have made without one."""
+    return type(module).__name__ or "Module"
+
+
 def is_twin(node, plain):
     """Whether a node of autograd is by its name the backward of an operator: what the numbers say
     is taken only where the names agree."""

@@ -22,6 +22,7 @@ from . import names
 from . import nodes
 from . import plain
 from . import sums
+from . import turns
 from .facts import (current_node, expired, free_weak_ref, now, sequence, set_mode, stack_is_python,
                     storage_of)
 
@@ -127,6 +128,7 @@ class Recorder(nodes.Nodes):
         self.slots = {}
         self.node_names = {}
         self.by_hand = False
+        self.turns = turns.Turns()
         self.instead = {}  # id of an operator -> what runs it in its place
         self.collectives = collectives.Collectives(self)
         for key, value in (("argv", names.command()), ("cwd", os.getcwd()), ("host", names.host()),
@@ -275,7 +277,7 @@ class Recorder(nodes.Nodes):
 
     def new_module(self, module):
         if self.stack:  # made while another one runs
-            self.register(module, "%s/%s" % (self.paths[self.layer], type(module).__name__))
+            self.register(module, "%s/%s" % (self.paths[self.layer], names.of_class(module)))
         else:
             self.register_made()
             known = self.layers.get(id(module))
@@ -301,7 +303,7 @@ class Recorder(nodes.Nodes):
                 self.register(module, self.root_name(module))
 
     def root_name(self, module):
-        name = type(module).__name__
+        name = names.of_class(module)
         n = self.roots[name] = self.roots.get(name, 0) + 1
         return name if n == 1 else "%s%d" % (name, n)
 
@@ -314,7 +316,7 @@ class Recorder(nodes.Nodes):
                 continue
             whole = path + ("/" + name.replace(".", "/") if name else "")
             layer = self.lib.layer(self.p, whole.encode(errors="replace"),
-                                   type(child).__name__.encode())
+                                   names.of_class(child).encode())
             self.paths[layer] = whole
             self.layers[id(child)] = (layer, weakref.ref(child))
             for own, tensor in child.named_parameters(recurse=False):
@@ -507,7 +509,8 @@ class Recorder(nodes.Nodes):
         except Exception as error:
             self.mistake("sums of a step", error)
         self.begun = self.stepped = True
-        if not self.by_hand:
+        # ranks are compared step by step
+        if not self.by_hand and (self.turns.ends(optimizer) or self.sums is not None):
             self.finish()
 
     # ------------------------------------------------------------------------------- end
