@@ -9,9 +9,11 @@
  * SPDX-License-Identifier: MIT */
 #include "holdings.h"
 #include "compute/core/op-held.h"
+#include "bytes-text.h"
 #include "host-memory.h"
 #include "made-in.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +37,8 @@ typedef struct
 {
   Key key;
   uint64_t bytes, oldest, n_objects;
-  const char *name; /* of all its handles; NULL: they have several, or none */
+  uint64_t asked_bytes, n_asked; /* of those that the iteration made which is asked about */
+  const char *name;              /* of all its handles; NULL: they have several, or none */
   TdMadeIn made_in;
 } Group;
 
@@ -64,6 +67,7 @@ struct TdHoldings
   uint64_t second_id; /* the first of the second iteration; UINT64_MAX: not there yet */
   uint32_t n_iterations;
   uint64_t credit, cost, visits;
+  uint64_t asked;                        /* an iteration, for td__holdings_outlived */
   uint64_t marked_bytes, marked_objects; /* at the last mark that was written */
   uint32_t n_same;                       /* equal marks since then */
   TdOp **work;
@@ -93,6 +97,7 @@ td__holdings_new (void)
   TdHoldings *h = td__xcalloc (1, sizeof *h);
 
   h->objects = td__objects_new ();
+  h->asked = UINT64_MAX;
   return h;
 }
 
@@ -235,6 +240,11 @@ count (TdHoldings *h, Key key, const char *name, const TdNode *n, const TdBuffer
     g->name = NULL;
   g->n_objects++;
   g->bytes += b->bytes;
+  if (iteration == h->asked)
+    {
+      g->n_asked++;
+      g->asked_bytes += b->bytes;
+    }
   td__made_in_add (&g->made_in, iteration);
 }
 
@@ -510,6 +520,22 @@ put_all (TdHoldings *h, TdRecorder *r)
   put (r, &others, TD_TAPE_HELD_OTHERS);
 }
 
+/* Put all that is held into groups. */
+static void
+look (TdHoldings *h)
+{
+  h->n = 0;
+  h->visits = 0;
+  h->n_met = 0;
+  memset (h->slots, 0, sizeof h->slots);
+  memset (&h->groups[MAX_GROUPS], 0, sizeof h->groups[0]);
+  if (h->met != NULL)
+    memset (h->met, 0, h->met_capacity * sizeof *h->met);
+  td__engine.mark += 4; /* a backward uses a few numbers after its own */
+  walk_roots (h);
+  remember (h);
+}
+
 void
 td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events)
 {
@@ -523,20 +549,86 @@ td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events)
   if (h->credit < h->cost)
     return;
   h->credit = 0;
-  h->n = 0;
-  h->visits = 0;
-  h->n_met = 0;
-  memset (h->slots, 0, sizeof h->slots);
-  memset (&h->groups[MAX_GROUPS], 0, sizeof h->groups[0]);
-  if (h->met != NULL)
-    memset (h->met, 0, h->met_capacity * sizeof *h->met);
-  td__engine.mark += 4; /* a backward uses a few numbers after its own */
-  walk_roots (h);
-  remember (h);
+  look (h);
   if (is_due (h))
     {
       put_all (h, r);
       h->visits += td__objects_mark (h->objects, h, r, h->visits);
     }
   h->cost = slab->n_chunks * (TD_SLAB_ITEMS / 8) + h->visits;
+}
+
+/* ------------------------------------------------------------- for breakpoints */
+
+static const char *const holders[] = {
+  [TD_TAPE_HOLDER_SCOPE] = "an open scope",
+  [TD_TAPE_HOLDER_HANDLE] = "a handle of the program",
+  [TD_TAPE_HOLDER_LINK] = "a link",
+  [TD_TAPE_HOLDER_GRADIENT] = "a gradient",
+  [TD_TAPE_HOLDER_OPTIMIZER] = "the optimizer",
+  [TD_TAPE_HOLDER_REPORTER] = "the engine",
+};
+
+/* Parameters and what belongs to them are meant to stay, and so is a schedule's memory. */
+static bool
+is_meant_to_stay (const Key *key)
+{
+  return key->category == TD_MEM_PARAMETER || key->category == TD_MEM_OPTIMIZER
+         || key->category == TD_MEM_STATIC
+         || (key->holder == TD_TAPE_HOLDER_GRADIENT && !key->in_graph);
+}
+
+/* " at mlp.c:31"; "": not known. */
+static const char *
+place_text (const char *word, const TdSite *site, char *text, size_t size)
+{
+  const char *slash = site != NULL ? strrchr (site->file, '/') : NULL;
+
+  if (site == NULL)
+    return "";
+  snprintf (text, size, " %s %.80s:%d", word, slash != NULL ? slash + 1 : site->file,
+            site->line);
+  return text;
+}
+
+static void
+describe (const Group *g, uint64_t iteration, TdOutlived *out)
+{
+  char bytes[32], made[120], taken[120];
+  const uint8_t holder = g->key.holder;
+
+  snprintf (out->what, sizeof out->what,
+            "%s of iteration %lu are still there, most of them made by %.60s%s and kept by "
+            "%s%s%s",
+            td__bytes_text (out->bytes, bytes), (unsigned long)iteration,
+            g->key.cls != NULL ? g->key.cls->name : "the program",
+            place_text ("at", g->key.site, made, sizeof made),
+            g->key.in_graph ? "the graph of " : "",
+            holder < TD_ARRAY_LENGTH (holders) && holders[holder] != NULL ? holders[holder]
+                                                                          : "others",
+            place_text ("taken at", g->key.holder_site, taken, sizeof taken));
+}
+
+bool
+td__holdings_outlived (TdHoldings *h, uint64_t iteration, TdOutlived *out)
+{
+  const Group *most = NULL;
+
+  out->bytes = out->n_arrays = 0;
+  h->asked = iteration;
+  look (h);
+  h->asked = UINT64_MAX;
+  for (uint32_t i = 0; i < h->n; i++)
+    {
+      const Group *g = &h->groups[i];
+
+      if (g->n_asked == 0 || is_meant_to_stay (&g->key))
+        continue;
+      out->bytes += g->asked_bytes;
+      out->n_arrays += g->n_asked;
+      most = most == NULL || g->asked_bytes > most->asked_bytes ? g : most;
+    }
+  if (most != NULL)
+    describe (most, iteration, out);
+  return most != NULL;
 }

@@ -12,6 +12,18 @@ void td__holdings_begin (TdHoldings *h, uint64_t iteration, uint64_t first_id);
  * more than the events since the last time allow. */
 void td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events);
 
+/** What an iteration left that is still there now, of which `what` says the largest part. */
+typedef struct
+{
+  uint64_t bytes, n_arrays;
+  char what[400];
+} TdOutlived;
+
+/** At the end of an iteration, whose scope is closed: what `iteration`, an earlier one, has
+ * left that is neither a parameter, nor its gradient, nor what an optimizer remembers.
+ * *Returns*: whether there is any. */
+bool td__holdings_outlived (TdHoldings *h, uint64_t iteration, TdOutlived *out);
+
 /** The iteration that made node `id`; false: none, it was there before the first. */
 bool td__holdings_iteration_of (const TdHoldings *h, uint64_t id, uint64_t *iteration);
 /** Whether the array that node `id` has is one to tell about, if it is still there, and the

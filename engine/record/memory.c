@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
+#include "agent/agent.h"
 #include "host-memory.h"
 
 #include <stdlib.h>
@@ -110,6 +111,8 @@ td__recorder_buffer_new (TdObserver *o, const TdBuffer *b)
 {
   TdRecorder *r = (TdRecorder *)(void *)o;
 
+  if (r->agent != NULL)
+    r->agent->allocated += b->block->bytes;
   if (!r->writes)
     return;
   pend (r, b, TD_TAPE_MEMORY_ALLOC)->live = b;

@@ -19,22 +19,13 @@ self (TdObserver *o)
   return (TdRecorder *)(void *)o;
 }
 
-/* A record of a fixed size, with its head filled in. */
-#define RECORD(r, Type, name, kind)                                                            \
-  Type *name = td_ring_reserve ((r)->ring, TD_RAW_PADDED (sizeof (Type)));                     \
-  name->head = (TdRawHead)                                                                     \
-  {                                                                                            \
-    TD_RAW_PADDED (sizeof (Type)), kind, 0                                                     \
-  }
-#define PUBLISH(r, name) td_ring_publish ((r)->ring, (name)->head.size)
-
 static void
 begin_iteration (TdRecorder *r, int64_t number, uint32_t label, const TdSite *site,
                  bool outside)
 {
   uint32_t site_id = td__recorder_site (r, site);
   const bool is_keyframe = td__keyframe_begin (r, outside);
-  RECORD (r, TdRawIterationBegin, b, TD_RAW_ITERATION_BEGIN);
+  TD_RECORD (r, TdRawIterationBegin, b, TD_RAW_ITERATION_BEGIN);
 
   b->head.flags = (outside ? TD_RAW_OUTSIDE : 0) | (is_keyframe ? TD_RAW_KEYFRAME : 0);
   b->number = (uint64_t)number;
@@ -44,7 +35,7 @@ begin_iteration (TdRecorder *r, int64_t number, uint32_t label, const TdSite *si
   b->label = label;
   b->site = site_id;
   td__holdings_begin (r->holdings, (uint64_t)number, b->first_id);
-  PUBLISH (r, b);
+  TD_PUBLISH (r, b);
   r->now->iteration = (uint64_t)number;
   r->event = r->written = 0;
   td__event_ids_begin (&r->ids, td__engine.next_id + 1);
@@ -80,10 +71,10 @@ end_iteration (TdRecorder *r, bool finishing)
   td__recorder_devices (r);
   if (r->async_devices != 0)
     td__recorder_poll_async (r, TD_ASYNC_SEND);
-  RECORD (r, TdRawIterationEnd, e, TD_RAW_ITERATION_END);
+  TD_RECORD (r, TdRawIterationEnd, e, TD_RAW_ITERATION_END);
   e->head.flags = td__recorder_async_ends (r) ? TD_RAW_ANSWERS_TO_COME : 0;
   e->ticks = td_ring_ticks ();
-  PUBLISH (r, e);
+  TD_PUBLISH (r, e);
   r->in_iteration = false;
 }
 
@@ -399,7 +390,7 @@ after_op (TdObserver *o, const TdEvent *e)
   r->chained = is_backward (e) && r->level == TD_TAPE_LEVEL_GRAPH && td__engine.hooks == NULL
                    ? end
                    : 0;
-  if (TD_UNLIKELY (r->agent != NULL && r->agent->control.needs_values))
+  if (TD_UNLIKELY (r->agent != NULL && r->agent->control.needs_after))
     {
       r->agent->calls->after (r->agent, e);
       r->chained = 0;
@@ -422,13 +413,13 @@ on_scope (TdObserver *o, bool open, const TdScope *s)
   if (open)
     {
       uint32_t name = td__recorder_string (r, s->name), site = td__recorder_site (r, s->site);
-      RECORD (r, TdRawSpan, span, TD_RAW_SCOPE_OPEN);
+      TD_RECORD (r, TdRawSpan, span, TD_RAW_SCOPE_OPEN);
 
       span->name = name;
       span->path = 0;
       span->site = site;
       span->reserved = 0;
-      PUBLISH (r, span);
+      TD_PUBLISH (r, span);
     }
   else
     {
@@ -451,13 +442,13 @@ on_link (TdObserver *o, bool enter, const TdPath *path, const TdSite *site)
     {
       ensure_iteration (r);
       uint32_t path_id = td__recorder_path (r, path), site_id = td__recorder_site (r, site);
-      RECORD (r, TdRawSpan, span, TD_RAW_LINK_ENTER);
+      TD_RECORD (r, TdRawSpan, span, TD_RAW_LINK_ENTER);
 
       span->name = 0;
       span->path = path_id;
       span->site = site_id;
       span->reserved = 0;
-      PUBLISH (r, span);
+      TD_PUBLISH (r, span);
     }
   else if (r->in_iteration)
     {
@@ -473,6 +464,8 @@ on_iteration (TdObserver *o, bool begin, int64_t number, int64_t label, const Td
 {
   TdRecorder *r = self (o);
 
+  if (!begin && r->agent != NULL)
+    r->agent->calls->ends (r->agent, number, site);
   if (r->writes)
     end_iteration (r, false);
   if (!begin)
@@ -485,6 +478,8 @@ on_iteration (TdObserver *o, bool begin, int64_t number, int64_t label, const Td
     td_ring_look (r->ring);
   if (r->writes)
     begin_iteration (r, number, label_of (r, label), site, false);
+  else
+    td__holdings_begin (r->holdings, (uint64_t)number, td__engine.next_node_id + 1);
   if (r->agent != NULL)
     r->agent->calls->iteration (r->agent, number);
 }
@@ -498,11 +493,11 @@ on_report (TdObserver *o, const char *key, double value)
     return;
   ensure_iteration (r);
   uint32_t id = td__recorder_string (r, key);
-  RECORD (r, TdRawReport, report, TD_RAW_REPORT);
+  TD_RECORD (r, TdRawReport, report, TD_RAW_REPORT);
   report->value = value;
   report->key = id;
   report->reserved = 0;
-  PUBLISH (r, report);
+  TD_PUBLISH (r, report);
 }
 
 static void
@@ -513,11 +508,11 @@ on_host_read (TdObserver *o, TdNode *n, const TdSite *site)
   if (!r->writes || !r->in_iteration)
     return;
   uint32_t id = td__recorder_site (r, site);
-  RECORD (r, TdRawHostRead, h, TD_RAW_HOST_READ);
+  TD_RECORD (r, TdRawHostRead, h, TD_RAW_HOST_READ);
   h->variable = n->id;
   h->site = id;
   h->reserved = 0;
-  PUBLISH (r, h);
+  TD_PUBLISH (r, h);
 }
 
 static void
@@ -525,14 +520,16 @@ on_unchain (TdObserver *o, TdNode *n, const TdSite *site)
 {
   TdRecorder *r = self (o);
 
-  (void)site;
-  if (!r->writes || !r->in_iteration)
-    return;
-  RECORD (r, TdRawName, u, TD_RAW_UNCHAIN);
-  u->variable = n->id;
-  u->name = 0;
-  u->flags = 0;
-  PUBLISH (r, u);
+  if (r->writes && r->in_iteration)
+    {
+      TD_RECORD (r, TdRawName, u, TD_RAW_UNCHAIN);
+      u->variable = n->id;
+      u->name = 0;
+      u->flags = 0;
+      TD_PUBLISH (r, u);
+    }
+  if (r->agent != NULL)
+    r->agent->calls->cut (r->agent, n, site);
 }
 
 static void
@@ -543,11 +540,11 @@ on_name (TdObserver *o, TdNode *n, const char *name)
   if (!r->writes || !r->in_iteration)
     return;
   uint32_t id = td__recorder_string (r, name);
-  RECORD (r, TdRawName, u, TD_RAW_NAME);
+  TD_RECORD (r, TdRawName, u, TD_RAW_NAME);
   u->variable = n->id;
   u->name = id;
   u->flags = 0;
-  PUBLISH (r, u);
+  TD_PUBLISH (r, u);
 }
 
 static void
@@ -559,14 +556,14 @@ notice (TdRecorder *r, TdTapeNoticeKind kind, int status, const char *text, cons
   ensure_iteration (r);
   uint32_t text_id = td__recorder_string (r, text), op_id = td__recorder_string (r, op),
            site_id = td__recorder_site (r, site);
-  RECORD (r, TdRawNotice, n, TD_RAW_NOTICE);
+  TD_RECORD (r, TdRawNotice, n, TD_RAW_NOTICE);
   n->head.flags = (uint16_t)kind;
   n->status = status;
   n->text = text_id;
   n->op = op_id;
   n->site = site_id;
   n->ticks = td_ring_ticks ();
-  PUBLISH (r, n);
+  TD_PUBLISH (r, n);
 }
 
 static void
@@ -605,7 +602,7 @@ on_param (TdObserver *o, const TdPath *path, const TdVar *param, bool learnt)
   if (!r->writes)
     return;
   uint32_t id = td__recorder_string (r, path->text);
-  RECORD (r, TdRawParameter, p, TD_RAW_PARAMETER);
+  TD_RECORD (r, TdRawParameter, p, TD_RAW_PARAMETER);
   p->variable = n->id;
   p->path = id;
   p->dtype = n->dtype;
@@ -613,7 +610,7 @@ on_param (TdObserver *o, const TdPath *path, const TdVar *param, bool learnt)
   p->flags = learnt ? 0 : TD_TAPE_PARAMETER_PERSISTENT;
   for (int d = 0; d < TD_TAPE_MAX_NDIM; d++)
     p->dims[d] = d < n->shape.ndim ? n->shape.dim[d] : 0;
-  PUBLISH (r, p);
+  TD_PUBLISH (r, p);
 }
 
 static void
@@ -633,19 +630,6 @@ on_write (TdObserver *o, TdNode *n, const TdSite *site)
   (void)o;
   (void)site;
   n->counted = TD_COUNTED_WRITTEN;
-}
-
-void
-td__recorder_notice (TdRecorder *r, const char *text)
-{
-  uint32_t id = td__recorder_string (r, text);
-  RECORD (r, TdRawNotice, n, TD_RAW_NOTICE);
-  n->head.flags = TD_TAPE_NOTICE_RECORDING;
-  n->status = 0;
-  n->text = id;
-  n->op = n->site = 0;
-  n->ticks = td_ring_ticks ();
-  PUBLISH (r, n);
 }
 
 static void
@@ -687,11 +671,11 @@ on_finish (TdObserver *o, int status)
       end_iteration (r, true);
       td__recorder_poll_async (r, TD_ASYNC_WAIT);
       td__recorder_report_left_out (r);
-      RECORD (r, TdRawExit, e, TD_RAW_EXIT);
+      TD_RECORD (r, TdRawExit, e, TD_RAW_EXIT);
       e->status = status;
       e->reserved = 0;
       e->ticks = td_ring_ticks ();
-      PUBLISH (r, e);
+      TD_PUBLISH (r, e);
       if (r->assembler != NULL)
         {
           td_assembler_drain (r->assembler, r->ring);
@@ -705,39 +689,6 @@ on_finish (TdObserver *o, int status)
   recorder_free (r);
 }
 
-void
-td__recorder_info (TdRecorder *r, const char *key, const char *value)
-{
-  const uint32_t ids[2] = { td__recorder_string (r, key), td__recorder_string (r, value) };
-
-  RECORD (r, TdRawInfo, info, TD_RAW_INFO);
-  memcpy (&info->key, ids, sizeof ids);
-  PUBLISH (r, info);
-}
-
-void
-td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site)
-{
-  if (!r->writes)
-    return;
-  td__recorder_poll_async (r, TD_ASYNC_WAIT);
-  uint32_t text = td__recorder_string (r, reason), id = td__recorder_site (r, site);
-  RECORD (r, TdRawStopped, s, TD_RAW_STOPPED);
-  s->reason = text;
-  s->site = id;
-  PUBLISH (r, s);
-}
-
-void
-td__recorder_resumed (TdRecorder *r)
-{
-  if (!r->writes)
-    return;
-  RECORD (r, TdRawStopped, s, TD_RAW_RESUMED);
-  s->reason = s->site = 0;
-  PUBLISH (r, s);
-}
-
 /* Numbers of every operation, and a debugger that may stop at any. */
 static bool
 each (TdObserver *o)
@@ -746,7 +697,7 @@ each (TdObserver *o)
 
   return r->level >= TD_TAPE_LEVEL_STATS
          || (r->agent != NULL
-             && (td__agent_attention (r->agent) || r->agent->control.needs_values));
+             && (td__agent_attention (r->agent) || r->agent->control.needs_after));
 }
 
 static const TdObserver vtable = {

@@ -281,3 +281,12 @@ void td__keyframe_before (TdRecorder *r, const TdEvent *event);
 void td__keyframe_after (TdRecorder *r, const TdEvent *event);
 /** Write attributes as text into `text`. */
 void td__attrs_text (const TdOpClass *cls, const void *attrs, char *text, size_t size);
+
+/* A record of a fixed size, with its head filled in. */
+#define TD_RECORD(r, Type, name, kind)                                                         \
+  Type *name = td_ring_reserve ((r)->ring, TD_RAW_PADDED (sizeof (Type)));                     \
+  name->head = (TdRawHead)                                                                     \
+  {                                                                                            \
+    TD_RAW_PADDED (sizeof (Type)), kind, 0                                                     \
+  }
+#define TD_PUBLISH(r, name) td_ring_publish ((r)->ring, (name)->head.size)

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
+#include "agent/agent.h"
 #include "host-memory.h"
 
 #include <stdlib.h>
@@ -128,10 +129,9 @@ stands_elsewhere (const TdTapeStatic *now, const TdTapeStatic *before)
          || now->unverified_since != before->unverified_since;
 }
 
-void
-td__recorder_static_event (TdObserver *o, const TdStaticEvent *report)
+static void
+write_event (TdRecorder *r, const TdStaticEvent *report)
 {
-  TdRecorder *r = (TdRecorder *)(void *)o;
   TdTapeStatic *s, before;
 
   if (!r->writes || (s = state_of (r, report->function)) == NULL)
@@ -147,11 +147,23 @@ td__recorder_static_event (TdObserver *o, const TdStaticEvent *report)
 }
 
 void
+td__recorder_static_event (TdObserver *o, const TdStaticEvent *report)
+{
+  TdRecorder *r = (TdRecorder *)(void *)o;
+
+  write_event (r, report);
+  if (r->agent != NULL && report->what == TD_STATIC_EVENT_MISSED)
+    r->agent->calls->guard (r->agent, report);
+}
+
+void
 td__recorder_static_run (TdObserver *o, const TdStaticRun *run)
 {
   TdRecorder *r = (TdRecorder *)(void *)o;
   TdRawStaticRun *raw;
 
+  if (r->agent != NULL)
+    r->agent->calls->run (r->agent, run);
   if (!r->writes)
     return;
   if (run->kind == TD_RUN_CALL)

@@ -86,7 +86,8 @@ struct TdStatic
   TdStaticOpt options;
   const char *name;
   const TdSite *site;
-  const char **proved; /**< side effects that were reported: each once */
+  const TdSite *called_at; /**< the last call */
+  const char **proved;     /**< side effects that were reported: each once */
   uint32_t n_proved;
   const char *aside; /**< why the last call asked for no schedule; NULL: it did */
   uint32_t number;   /**< 1, 2 ... in the order of td_static_new */

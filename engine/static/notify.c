@@ -37,6 +37,7 @@ td__static_notify (TdStatic *s, TdStaticEventKind what, const TdEntry *entry,
                             .schedule = entry != NULL ? entry->number : 0,
                             .name = s->name,
                             .made = s->site,
+                            .called = s->called_at,
                             .other_site = other_site };
   if (miss != NULL)
     {

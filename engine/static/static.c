@@ -523,6 +523,7 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       return td__error_status ();
     }
   s->info.n_calls++;
+  s->called_at = site;
   td__static_notify_call (s);
   if (e->tracer != NULL)
     {

@@ -344,6 +344,57 @@ live__looks_at_numbers_where_a_breakpoint_asks (void **state)
   stop (&f);
 }
 
+/* An iteration of two events, the second at another layer in iteration 2. */
+static void
+run_iteration (Live *f, uint64_t number, uint32_t other)
+{
+  const uint32_t usual = f->moment.kind;
+
+  f->moment.iteration = number;
+  f->moment.live_bytes = 1000 * number;
+  for (f->moment.n_events = 0; f->moment.n_events < 2; f->moment.n_events++)
+    {
+      f->moment.kind = number == 2 && f->moment.n_events == 1 ? other : usual;
+      assert_int_equal (td_producer_gate (f->p, &f->moment), TD_PRODUCER_OK);
+    }
+  f->moment.kind = usual;
+}
+
+static void
+live__stops_behind_an_iteration_whose_graph_is_another (void **state)
+{
+  static const char *const lines[]
+      = { "#1 rebreak 1 pool > 1", "#2 rebreak 1 growth > 900 && iteration > 3", "#3 continue",
+          NULL };
+  Live f = { .lines = lines };
+  uint32_t other;
+
+  (void)state;
+  start (&f, "graph changed", false);
+  other = td_producer_kind (f.p, "tanh", NULL, NULL);
+  for (uint64_t i = 0; i < 3; i++)
+    {
+      run_iteration (&f, i, other);
+      assert_string_equal (hear (&f), "");
+    }
+  run_iteration (&f, 3, other);
+  assert_contains (hear (&f),
+                   "the graph of iteration 2 is not that of iteration 1: they part at "
+                   "operation 1 (breakpoint 1: graph changed)");
+  assert_contains (hear (&f), "pool is for programs of the engine");
+  assert_string_equal (hear (&f), "#2 {\"ok\":true}");
+  assert_string_equal (hear (&f), "#3 {\"ok\":true}");
+  assert_string_equal (hear (&f), "! {\"event\":\"resumed\"}");
+  run_iteration (&f, 4, other);
+  assert_string_equal (hear (&f), "");
+  f.moment.iteration = 5;
+  f.moment.n_events = 0;
+  assert_int_equal (td_producer_gate (f.p, &f.moment), TD_PRODUCER_INTERRUPTED);
+  assert_contains (hear (&f), "1.00 kB more are alive after iteration 4 than after the one "
+                              "before (breakpoint 1: growth > 900 && iteration > 3)");
+  stop (&f);
+}
+
 static void
 live__goes_on_when_its_supervisor_is_gone (void **state)
 {
@@ -402,6 +453,7 @@ main (void)
     td_test (live__that_is_to_end_has_all_on_its_tape),
     td_test (live__returns_meanwhile_so_that_handlers_run),
     td_test (live__looks_at_numbers_where_a_breakpoint_asks),
+    td_test (live__stops_behind_an_iteration_whose_graph_is_another),
     td_test (live__goes_on_when_its_supervisor_is_gone),
     td_test (live__what_makes_no_sense_is_refused),
   };

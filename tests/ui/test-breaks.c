@@ -168,6 +168,98 @@ breaks__stop_at_lines_iterations_numbers_and_bytes (void **state)
     }
 }
 
+/* A program that does what conditions of the graph and of memory ask for, again and again. */
+static void
+pause_events (void)
+{
+  g_autoptr (GFile) file = g_file_new_for_path (td_test_source ("tests/models/events.c"));
+  const char *args[] = { "all", "1000000000", NULL };
+  td_test_program ("app/tapedeck");
+  td_window_run (ui_test_window (), file, args);
+  ui_test_wait ("a program that can be paused", can_pause, NULL);
+  ui_test_do ("pause", NULL);
+  ui_test_wait ("a paused program", is_state, (gpointer) "paused");
+}
+
+static gboolean
+says (gpointer words)
+{
+  return gtk_info_bar_get_revealed (GTK_INFO_BAR (ui_test_window ()->info_bar))
+         && strstr (gtk_label_get_text (ui_test_window ()->info_label), words);
+}
+
+/* Each is typed, stops the program at its place and says there what happened. */
+static void
+breaks__stop_where_the_graph_changes_holds_fails_or_is_cut (void **state)
+{
+  static const struct
+  {
+    const char *condition, *words;
+  } rows[] = {
+    { "graph changed", "is not that of iteration" },
+    { "held after iteration", "are still there, most of them made by " },
+    { "guard failed", "square cannot be replayed, and runs its code: argument" },
+    { "edge cut && op == linear", "no gradient passes" },
+    { "growth > 10", "more are alive after iteration" },
+    { "alloc > 3M", "exp allocated 4.00 MB" },
+    { "pool > 1K", "(breakpoint" },
+  };
+  pause_events ();
+  ui_test_do ("break-when", NULL);
+  ui_test_settle ();
+  wait_row (0, "on, error, stopped 0 times");
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *set = g_strdup_printf ("on, %s, stopped 0 times", rows[i].condition);
+      g_autofree char *hit = g_strdup_printf ("on, %s, stopped once", rows[i].condition);
+      enter (0, rows[i].condition);
+      wait_row (1, set);
+      ui_test_do ("play", NULL);
+      wait_row (1, hit);
+      ui_test_wait ("a paused program", is_state, (gpointer) "paused");
+      ui_test_wait (rows[i].words, says, (gpointer)rows[i].words);
+      if (i == 0 || i == 2)
+        {
+          g_autofree char *name = g_strdup_printf ("breakpoint-%u.png", i);
+          ui_test_settle ();
+          ui_test_save_picture (name);
+        }
+      g_signal_emit_by_name (remove_button (1), "clicked");
+      wait_row (1, NULL);
+    }
+  td_runner_stop (ui_test_window ()->runner);
+}
+
+/* What is typed behind && is completed as what stands alone is. */
+static void
+breaks__completes_the_last_term (void **state)
+{
+  pause_model ();
+  ui_test_do ("break-when", NULL);
+  ui_test_settle ();
+  GtkEntry *entry = GTK_ENTRY (part (GTK_TYPE_ENTRY, 0));
+  GtkEntryCompletion *completion = gtk_entry_get_completion (entry);
+  gtk_widget_grab_focus (GTK_WIDGET (entry));
+  gtk_editable_set_text (GTK_EDITABLE (entry), "op == relu && gr");
+  GtkTreeModel *model = gtk_entry_completion_get_model (completion);
+  GtkTreeIter row;
+  g_autofree char *phrase = NULL;
+  gboolean more = gtk_tree_model_get_iter_first (model, &row);
+  for (; more; more = gtk_tree_model_iter_next (model, &row))
+    {
+      g_free (phrase);
+      gtk_tree_model_get (model, &row, 0, &phrase, -1);
+      if (g_str_equal (phrase, "graph changed"))
+        break;
+    }
+  gboolean taken = FALSE;
+  g_signal_emit_by_name (completion, "match-selected", model, &row, &taken);
+  assert_true (taken);
+  assert_string_equal (gtk_editable_get_text (GTK_EDITABLE (entry)),
+                       "op == relu && graph changed");
+  td_runner_stop (ui_test_window ()->runner);
+}
+
 /* Whether it thinks that what is typed goes to it. */
 static gboolean
 has_keyboard (GtkWidget *entry)
@@ -216,6 +308,8 @@ main (int argc, char **argv)
   const struct CMUnitTest tests[] = {
     ui_test (breaks__are_set_counted_changed_switched_and_removed),
     ui_test (breaks__stop_at_lines_iterations_numbers_and_bytes),
+    ui_test (breaks__stop_where_the_graph_changes_holds_fails_or_is_cut),
+    ui_test (breaks__completes_the_last_term),
     ui_test (breaks__of_a_program_that_ends_give_the_keyboard_back),
     ui_test (breaks__of_a_recording_are_none),
   };

@@ -23,7 +23,14 @@ static const char *const phrases[] = {
   "iteration == ",
   "iteration >= ",
   "rank == ",
+  "graph changed",
+  "held after iteration",
+  "guard failed",
+  "edge cut",
   "bytes > ",
+  "pool > ",
+  "growth > ",
+  "alloc > ",
   "norm > ",
   "norm(grad) > ",
 };
@@ -264,6 +271,42 @@ td_breaks_page_focus_new (TdBreaksPage *self)
 
 /* ---- building ---- */
 
+/* Where the last of the terms begins, which is the one that is completed. */
+static const char *
+last_term (const char *text)
+{
+  const char *term = text;
+  for (const char *c = text; *c; c++)
+    if ((c[0] == '&' && c[1] == '&') || (c[0] == '|' && c[1] == '|'))
+      term = c + 2;
+  return term + strspn (term, " ");
+}
+
+static gboolean
+is_begun (GtkEntryCompletion *completion, const char *key, GtkTreeIter *row, gpointer unused)
+{
+  GtkWidget *entry = gtk_entry_completion_get_entry (completion);
+  const char *term = last_term (gtk_editable_get_text (GTK_EDITABLE (entry)));
+  g_autofree char *phrase = NULL;
+  gtk_tree_model_get (gtk_entry_completion_get_model (completion), row, 0, &phrase, -1);
+  return *term && g_str_has_prefix (phrase, term) && strcmp (phrase, term) != 0;
+}
+
+static gboolean
+phrase_chosen (GtkEntryCompletion *completion, GtkTreeModel *model, GtkTreeIter *row,
+               gpointer unused)
+{
+  GtkEditable *entry = GTK_EDITABLE (gtk_entry_completion_get_entry (completion));
+  const char *text = gtk_editable_get_text (entry);
+  g_autofree char *phrase = NULL;
+  gtk_tree_model_get (model, row, 0, &phrase, -1);
+  g_autofree char *before = g_strndup (text, (gsize)(last_term (text) - text));
+  g_autofree char *whole = g_strconcat (before, phrase, NULL);
+  gtk_editable_set_text (entry, whole);
+  gtk_editable_set_position (entry, -1);
+  return TRUE;
+}
+
 static GtkEntryCompletion *
 new_completion (void)
 {
@@ -273,6 +316,8 @@ new_completion (void)
     gtk_list_store_insert_with_values (words, NULL, -1, 0, phrases[i], -1);
   gtk_entry_completion_set_model (completion, GTK_TREE_MODEL (words));
   gtk_entry_completion_set_text_column (completion, 0);
+  gtk_entry_completion_set_match_func (completion, is_begun, NULL, NULL);
+  g_signal_connect (completion, "match-selected", G_CALLBACK (phrase_chosen), NULL);
   g_object_unref (words);
   return completion;
 }

@@ -25,7 +25,7 @@ typedef enum
   TD_STATIC_EVENT_DIFFERS,  /**< they do not: text, site and other_site */
   TD_STATIC_EVENT_PROVED, /**< seen in a verified call: the code does what no replay does: guard
                      names the memory, or "stdout"; text says how much */
-  TD_STATIC_EVENT_ASIDE, /**< from this call on no schedule is asked for: text says why */
+  TD_STATIC_EVENT_ASIDE,  /**< from this call on no schedule is asked for: text says why */
   TD_N_STATIC_EVENTS
 } TdStaticEventKind;
 
@@ -41,12 +41,13 @@ typedef enum
 /** Something happened to a static function. */
 typedef struct TdStaticEvent
 {
-  uint8_t what;       /**< TdStaticEventKind */
-  uint8_t state;      /**< TdFunctionState */
-  uint32_t function;  /**< 1, 2 ... in the order of td_static_new */
-  uint32_t schedule;  /**< 1, 2 ... in the order of planning; 0: none */
-  const char *name;   /**< of the function */
-  const TdSite *made; /**< of td_static_new */
+  uint8_t what;         /**< TdStaticEventKind */
+  uint8_t state;        /**< TdFunctionState */
+  uint32_t function;    /**< 1, 2 ... in the order of td_static_new */
+  uint32_t schedule;    /**< 1, 2 ... in the order of planning; 0: none */
+  const char *name;     /**< of the function */
+  const TdSite *made;   /**< of td_static_new */
+  const TdSite *called; /**< the last call; NULL: there was none, or its place is not known */
   const char *guard, *text;
   const TdSite *site, *other_site;
 } TdStaticEvent;

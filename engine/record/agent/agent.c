@@ -166,9 +166,8 @@ stop_with_others (TdAgent *a, const TdEvent *e)
   stand (a, a->reason, rank >= 0 ? &rank : NULL, e->cls->name, e->site, NULL, false);
 }
 
-/* `place` is that of the event, if there is one. */
-static TdBreakMoment
-moment_of (const TdEvent *e, TdControlPlace *place)
+TdBreakMoment
+td__agent_moment (const TdEvent *e, TdControlPlace *place)
 {
   TdMemInfo info = td__mem_info_whole (td__engine.device);
 
@@ -176,22 +175,30 @@ moment_of (const TdEvent *e, TdControlPlace *place)
     *place = place_of (e);
   return (TdBreakMoment){ .place = e != NULL ? place : NULL,
                           .iteration = td__engine.iteration,
-                          .live_bytes = info.live_bytes };
+                          .live_bytes = info.live_bytes,
+                          .pool_bytes = info.reserved_bytes };
+}
+
+void
+td__agent_stop_at (TdAgent *a, TdBreak *b, const char *op, const TdSite *site, const char *what,
+                   bool after)
+{
+  td__break_hit (b);
+  snprintf (a->reason, sizeof a->reason, "%s (breakpoint %d: %s)", what, td__break_id (b),
+            td__break_text (b));
+  stand (a, a->reason, NULL, op, site, b, after);
 }
 
 static void
 stop_at_break (TdAgent *a, TdBreak *b, const TdEvent *e, const char *what, bool after)
 {
-  td__break_hit (b);
-  snprintf (a->reason, sizeof a->reason, "%s (breakpoint %d: %s)", what, td__break_id (b),
-            td__break_text (b));
-  stand (a, a->reason, NULL, e->cls->name, e->site, b, after);
+  td__agent_stop_at (a, b, e->cls->name, e->site, what, after);
 }
 
 /* Stop at the first breakpoint that holds before an operation; group: what it is fused in, or
  * NULL. */
 static bool
-breaks_before (TdAgent *a, const TdEvent *e, const TdEvent *group)
+breaks_before (TdAgent *a, const TdEvent *e, const TdEvent *group, bool cuts)
 {
   TdControlPlace place;
   TdBreakMoment m;
@@ -200,12 +207,16 @@ breaks_before (TdAgent *a, const TdEvent *e, const TdEvent *group)
 
   if (a->control.n_breaks == 0)
     return false;
-  m = moment_of (e, &place);
+  m = td__agent_moment (e, &place);
+  m.cuts = cuts;
   b = td__control_holds (&a->control, &m, false);
   if (b == NULL)
     return false;
-  snprintf (what, sizeof what, "before %s%s%s", e->cls->name, group != NULL ? " in " : "",
-            group != NULL ? group->cls->name : "");
+  snprintf (what, sizeof what, "before %s%s%s%s", e->cls->name, group != NULL ? " in " : "",
+            group != NULL ? group->cls->name : "",
+            cuts && td__break_asked_at (b, TD_BREAK_AT_CUT)
+                ? ", which runs without backprop: no gradient passes it"
+                : "");
   stop_at_break (a, b, e, what, false);
   return true;
 }
@@ -218,9 +229,12 @@ agent_before (TdAgent *a, const TdEvent *e)
   TdTogetherWay way;
 
   td__control_take (&a->control);
+  a->allocated = 0;
   if (a->ranks != NULL)
     td__together_before (a->ranks, &place);
-  if (breaks_before (a, e, NULL))
+  if (a->control.compares_graphs)
+    td__agent_watch (a, e);
+  if (breaks_before (a, e, NULL, td__agent_cuts (a, e)))
     return;
   for (uint32_t k = 0; statics != NULL && k < statics->n (); k++) /* each of a fused group */
     {
@@ -230,7 +244,7 @@ agent_before (TdAgent *a, const TdEvent *e)
       member.cls = step.cls;
       member.site = step.site;
       member.path = step.path;
-      if (breaks_before (a, &member, e))
+      if (breaks_before (a, &member, e, false))
         return;
     }
   if (a->ranks != NULL && (way = td__together_wait (a->ranks)) != TD_TOGETHER_RUNS)
@@ -290,7 +304,7 @@ look_at_written (const TdEvent *e, TdBreakMoment *m)
 static void
 look_at_values (const TdEvent *e, TdBreakMoment *m)
 {
-  m->after = true;
+  m->measured = true;
   look_at_written (e, m);
   for (int i = 0; i < e->n_out; i++)
     {
@@ -351,8 +365,8 @@ member_breaks (const TdInsideStep *step, const TdTensor *result, void *user)
   member.site = step->site;
   member.path = step->path;
   td_tape_measure (result->data, (uint8_t)result->dtype, (uint64_t)result->size, 0, &s);
-  m = moment_of (&member, &place);
-  m.after = true;
+  m = td__agent_moment (&member, &place);
+  m.after = m.measured = true;
   m.n_nan = s.n_nan;
   m.n_inf = s.n_pos_inf + s.n_neg_inf;
   m.norm = s.l2;
@@ -361,7 +375,7 @@ member_breaks (const TdInsideStep *step, const TdTensor *result, void *user)
     return false;
   members->step = *step;
   snprintf (who, sizeof who, "%.60s in %.80s", step->cls->name, members->group->cls->name);
-  td__control_describe (&m, who, members->what, sizeof members->what);
+  td__control_describe (members->holds, &m, who, members->what, sizeof members->what);
   return true;
 }
 
@@ -382,7 +396,7 @@ may_break_inside (const TdAgent *a, const TdEvent *group)
       member.cls = step.cls;
       member.site = step.site;
       member.path = step.path;
-      m = moment_of (&member, &place);
+      m = td__agent_moment (&member, &place);
       if (td__control_may_hold (&a->control, &m))
         return true;
     }
@@ -403,6 +417,18 @@ breaks_inside (TdAgent *a, const TdEvent *group)
   stop_at_break (a, members.holds, &member, members.what, true);
 }
 
+/* What it allocated for its outputs, and meanwhile. */
+static uint64_t
+allocated_by (const TdAgent *a, const TdEvent *e)
+{
+  const bool shares = (e->cls->flags & TD_OP_VIEW) || (e->flags & TD_EVENT_ACCUMULATE);
+  uint64_t bytes = a->allocated;
+
+  for (int i = shares ? 1 : 0; i < e->n_out && !(e->flags & TD_EVENT_REPLAYED); i++)
+    bytes += e->out_buffers[i] != NULL ? e->out_buffers[i]->block->bytes : 0;
+  return bytes;
+}
+
 static void
 agent_after (TdAgent *a, const TdEvent *e)
 {
@@ -411,27 +437,37 @@ agent_after (TdAgent *a, const TdEvent *e)
   TdBreak *b;
   char what[300];
 
-  if (!a->control.needs_values || (e->flags & TD_EVENT_FAILED) || (e->order & TD_ORDER_APART))
+  if (!a->control.needs_after || (e->flags & TD_EVENT_FAILED) || (e->order & TD_ORDER_APART))
     return; /* a change of layout makes no numbers */
-  m = moment_of (e, &place);
-  look_at_values (e, &m);
+  m = td__agent_moment (e, &place);
+  m.after = true;
+  m.allocated_bytes = allocated_by (a, e);
+  if (a->control.needs_values)
+    look_at_values (e, &m);
   b = td__control_holds (&a->control, &m, true);
   if (b == NULL)
     {
-      breaks_inside (a, e);
+      if (a->control.needs_values)
+        breaks_inside (a, e);
       return;
     }
-  if (m.n_nan > 0)
+  if (m.n_nan > 0 && td__break_needs_values (b))
     describe_nan (e, (unsigned long)m.n_nan, what, sizeof what);
   else
-    td__control_describe (&m, e->cls->name, what, sizeof what);
+    td__control_describe (b, &m, e->cls->name, what, sizeof what);
   stop_at_break (a, b, e, what, true);
 }
 
 static void
 agent_iteration (TdAgent *a, int64_t number)
 {
-  (void)number;
+  a->cuts = false;
+  a->statics.n = a->statics.depth = 0;
+  a->statics.last_node = 0;
+  if (a->control.compares_graphs)
+    td__graph_watch_begin (&a->graphs, number);
+  else
+    td__graph_watch_clear (&a->graphs);
   changed (&a->control);
 }
 
@@ -454,7 +490,7 @@ static void
 agent_error (TdAgent *a, const TdError *error, const TdAsyncFault *fault)
 {
   const char *reason = error->message;
-  TdBreakMoment m = moment_of (NULL, NULL);
+  TdBreakMoment m = td__agent_moment (NULL, NULL);
   TdBreak *b;
 
   if (a->ranks != NULL)
@@ -475,12 +511,18 @@ agent_free (TdAgent *a)
 {
   td__control_end (&a->control);
   td__together_free (a->ranks);
+  td__graph_watch_clear (&a->graphs);
+  free (a->statics.items);
   free (a);
 }
 
 static const TdAgentTable calls = { .before = agent_before,
                                     .after = agent_after,
                                     .iteration = agent_iteration,
+                                    .ends = td__agent_ends,
+                                    .guard = td__agent_guard,
+                                    .run = td__agent_run,
+                                    .cut = td__agent_cut,
                                     .error = agent_error,
                                     .free = agent_free };
 
@@ -491,6 +533,7 @@ td__agent_new (TdRecorder *recorder, int fd, const char *breaks, const char *pau
 
   a->calls = &calls;
   a->recorder = recorder;
+  a->ended = -1;
   a->ranks = td__together_new (a);
   td__control_begin (
       &a->control, a->ranks != NULL ? &rank_kind : &kind,

@@ -9,6 +9,7 @@
 
 #include "compute/core/observer.h"
 #include "control.h"
+#include "graph-watch.h"
 
 struct TdRecorder;
 struct TdNode;
@@ -22,10 +23,30 @@ typedef struct
   void (*before) (TdAgent *a, const TdEvent *event);
   void (*after) (TdAgent *a, const TdEvent *event);
   void (*iteration) (TdAgent *a, int64_t number);
+  /** An iteration of the program ends; what is on the tape of it is not closed yet. */
+  void (*ends) (TdAgent *a, int64_t number, const TdSite *site);
+  /** A guard of a static function did not hold. */
+  void (*guard) (TdAgent *a, const TdStaticEvent *event);
+  /** A list of a static function begins or ends. */
+  void (*run) (TdAgent *a, const TdStaticRun *run);
+  /** A variable is cut from what made it. */
+  void (*cut) (TdAgent *a, const struct TdNode *node, const TdSite *site);
   /** `fault`: the error is of an event that was over; NULL: of the last. */
   void (*error) (TdAgent *a, const TdError *error, const TdAsyncFault *fault);
   void (*free) (TdAgent *a);
 } TdAgentTable;
+
+/** Calls of static functions in the iteration, by the operations that ran in them. */
+typedef struct
+{
+  struct
+  {
+    uint64_t after, last; /* engine ids of operations: those behind `after` */
+  } * items;
+  size_t n, capacity;
+  unsigned depth;
+  uint64_t last_node; /* made in one of them */
+} TdStaticCalls;
 
 struct TdAgent
 {
@@ -34,6 +55,12 @@ struct TdAgent
   struct TdRecorder *recorder;
   char reason[512];
   const TdEventPlace *fault; /**< of the error it stops for, when that is not the last event */
+  TdGraphWatch graphs;
+  TdStaticCalls statics;
+  uint64_t allocated;   /**< bytes, since the last event began */
+  bool cuts;            /**< the last event of forward ran without backprop, and cut an edge */
+  int64_t ended;        /**< the iteration whose end was looked at last; -1: none */
+  uint64_t live_at_end; /**< bytes, there */
 
   /* of a rank, by memory that all ranks of the run share */
   TdAgentRanks *ranks;          /**< NULL: it is none (together.h) */
@@ -43,6 +70,25 @@ struct TdAgent
   uint64_t n_calls;        /**< for all ranks, that it has come to */
   uint64_t n_events;       /**< at the last of these, since the program began */
 };
+
+/** Stop at a breakpoint that holds, with what has happened as one line. */
+void td__agent_stop_at (TdAgent *a, TdBreak *b, const char *op, const TdSite *site,
+                        const char *what, bool after);
+/** What any condition is asked about now; `place` is filled in from the event, if there is one.
+ */
+TdBreakMoment td__agent_moment (const TdEvent *e, TdControlPlace *place);
+
+/* At other times than events (agent-moments.c). */
+
+/** Does this event cut an edge, as the first of those that follow each other?  Asked of each.
+ */
+bool td__agent_cuts (TdAgent *a, const TdEvent *e);
+/** Add it to the iteration's graph. */
+void td__agent_watch (TdAgent *a, const TdEvent *e);
+void td__agent_ends (TdAgent *a, int64_t number, const TdSite *site);
+void td__agent_guard (TdAgent *a, const TdStaticEvent *event);
+void td__agent_run (TdAgent *a, const TdStaticRun *run);
+void td__agent_cut (TdAgent *a, const struct TdNode *node, const TdSite *site);
 
 /** pause: the iteration before whose first event it stops, as text, or NULL. */
 TdAgent *td__agent_new (struct TdRecorder *recorder, int fd, const char *breaks,

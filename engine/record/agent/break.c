@@ -8,8 +8,20 @@
  *                                          layer or one inside it
  *   line == mlp.c:31    phase == backward
  *   iteration >= 10    bytes > 1.5G        engine's iteration number; live bytes of the device
+ *   pool > 2G    alloc > 100M              bytes the pool has of the device; that the operation
+ *                                          allocated, for its outputs and for its work
  *   norm > 100    norm(grad) > 100         Euclidean norm of an output; of a gradient
  *   rank == 2                              of several processes (tapedeck run -n)
+ *   graph changed                          the iteration that ends had other operations, or
+ *                                          others in between, than the one before; sizes aside
+ *   held after iteration                   something of the iteration before is still there at
+ *                                          the end of this one, but parameters, their gradients
+ *                                          and the state of optimizers
+ *   growth > 10M                           live bytes since the end of the iteration before
+ *   guard failed                           a static function cannot be replayed
+ *   edge cut                               td_unchain, td_variable; or an operation whose input
+ *                                          wants a gradient runs without backprop: the first of
+ *                                          those that follow each other
  *
  * SPDX-License-Identifier: MIT */
 #include "break.h"
@@ -50,8 +62,16 @@ typedef struct
     NUMBER, /* any comparison with a number */
     BYTES   /* a number with K, M, G, T */
   } kind;
-  bool values; /* known after the event only */
+  enum
+  {
+    BEFORE, /* it is known before the event; or not at an event at all */
+    AFTER,
+    VALUES /* after it, if its outputs are looked at */
+  } known;
   bool (*holds) (const Term *t, const TdBreakMoment *m);
+  unsigned at;  /* bit for each TdBreakWhen other than events when it is asked */
+  bool apart;   /* it may hold on one rank of a run and not on another */
+  bool foreign; /* any program can answer */
 } Subject;
 
 struct Term
@@ -111,14 +131,14 @@ static bool
 holds_nan (const Term *t, const TdBreakMoment *m)
 {
   (void)t;
-  return m->after && m->n_nan > 0;
+  return m->measured && m->n_nan > 0;
 }
 
 static bool
 holds_inf (const Term *t, const TdBreakMoment *m)
 {
   (void)t;
-  return m->after && m->n_inf > 0;
+  return m->measured && m->n_inf > 0;
 }
 
 static bool
@@ -191,7 +211,7 @@ holds_bytes (const Term *t, const TdBreakMoment *m)
 static bool
 holds_norm (const Term *t, const TdBreakMoment *m)
 {
-  return m->after && compare_numbers (t, m->norm);
+  return m->measured && compare_numbers (t, m->norm);
 }
 
 static bool
@@ -201,20 +221,82 @@ holds_norm_grad (const Term *t, const TdBreakMoment *m)
          && m->place->phase != TD_TAPE_PHASE_UPDATE;
 }
 
+static bool
+holds_pool (const Term *t, const TdBreakMoment *m)
+{
+  return compare_numbers (t, (double)m->pool_bytes);
+}
+
+static bool
+holds_alloc (const Term *t, const TdBreakMoment *m)
+{
+  return m->after && compare_numbers (t, (double)m->allocated_bytes);
+}
+
+static bool
+holds_changed (const Term *t, const TdBreakMoment *m)
+{
+  (void)t;
+  return m->when == TD_BREAK_AT_END && m->changed;
+}
+
+static bool
+holds_held (const Term *t, const TdBreakMoment *m)
+{
+  (void)t;
+  return m->when == TD_BREAK_AT_END && m->held;
+}
+
+static bool
+holds_growth (const Term *t, const TdBreakMoment *m)
+{
+  return m->when == TD_BREAK_AT_END && m->grows_known
+         && compare_numbers (t, (double)m->grown_bytes);
+}
+
+static bool
+holds_guard (const Term *t, const TdBreakMoment *m)
+{
+  (void)t;
+  return m->when == TD_BREAK_AT_GUARD;
+}
+
+static bool
+holds_cut (const Term *t, const TdBreakMoment *m)
+{
+  (void)t;
+  return m->when == TD_BREAK_AT_CUT || (m->when == TD_BREAK_AT_EVENT && !m->after && m->cuts);
+}
+
+enum
+{
+  END = 1 << TD_BREAK_AT_END,
+  GUARD = 1 << TD_BREAK_AT_GUARD,
+  CUT = 1 << TD_BREAK_AT_CUT
+};
+
+/* Of two names that begin alike the longer one is first. */
 static const Subject subjects[] = {
-  { "exact error", EXACT_ERROR, false, holds_error },
-  { "error", ERROR, false, holds_error },
-  { "nan", BARE, true, holds_nan },
-  { "inf", BARE, true, holds_inf },
-  { "op", NAME, false, holds_op },
-  { "link", NAME, false, holds_link },
-  { "line", NAME, false, holds_line },
-  { "phase", NAME, false, holds_phase },
-  { "iteration", NUMBER, false, holds_iteration },
-  { "rank", NUMBER, false, holds_rank },
-  { "bytes", BYTES, false, holds_bytes },
-  { "norm(grad)", NUMBER, true, holds_norm_grad },
-  { "norm", NUMBER, true, holds_norm },
+  { "exact error", EXACT_ERROR, BEFORE, holds_error, .foreign = true },
+  { "error", ERROR, BEFORE, holds_error, .foreign = true },
+  { "nan", BARE, VALUES, holds_nan, .apart = true, .foreign = true },
+  { "inf", BARE, VALUES, holds_inf, .apart = true, .foreign = true },
+  { "graph changed", BARE, BEFORE, holds_changed, .at = END, .foreign = true },
+  { "held after iteration", BARE, BEFORE, holds_held, .at = END },
+  { "guard failed", BARE, BEFORE, holds_guard, .at = GUARD },
+  { "edge cut", BARE, BEFORE, holds_cut, .at = CUT },
+  { "op", NAME, BEFORE, holds_op, .foreign = true },
+  { "link", NAME, BEFORE, holds_link, .foreign = true },
+  { "line", NAME, BEFORE, holds_line, .foreign = true },
+  { "phase", NAME, BEFORE, holds_phase, .foreign = true },
+  { "iteration", NUMBER, BEFORE, holds_iteration, .foreign = true },
+  { "rank", NUMBER, BEFORE, holds_rank, .apart = true, .foreign = true },
+  { "bytes", BYTES, BEFORE, holds_bytes, .apart = true, .foreign = true },
+  { "pool", BYTES, BEFORE, holds_pool, .apart = true },
+  { "alloc", BYTES, AFTER, holds_alloc, .apart = true },
+  { "growth", BYTES, BEFORE, holds_growth, .at = END, .foreign = true },
+  { "norm(grad)", NUMBER, VALUES, holds_norm_grad, .apart = true, .foreign = true },
+  { "norm", NUMBER, VALUES, holds_norm, .apart = true, .foreign = true },
 };
 
 static const struct
@@ -300,8 +382,9 @@ parse_term (const char *s, Term *t, char *error, size_t size)
     {
       snprintf (
           error, size,
-          "breakpoint: error, exact error, nan, inf, op, link, line, phase, iteration, rank, "
-          "bytes, norm or norm(grad) expected at \"%.40s\"",
+          "breakpoint: error, exact error, nan, inf, graph changed, held after iteration, "
+          "guard failed, edge cut, op, link, line, phase, iteration, rank, bytes, pool, alloc, "
+          "growth, norm or norm(grad) expected at \"%.40s\"",
           s);
       return NULL;
     }
@@ -391,7 +474,7 @@ holds (const TdBreak *b, const TdBreakMoment *m, bool any_values)
           all = true;
         }
       all = all
-            && ((any_values && b->terms[i].subject->values)
+            && ((any_values && b->terms[i].subject->known >= AFTER)
                 || b->terms[i].subject->holds (&b->terms[i], m));
     }
   return all;
@@ -409,23 +492,101 @@ td__break_may_hold (const TdBreak *b, const TdBreakMoment *m)
   return holds (b, m, true);
 }
 
+/* Does one of the terms fulfil this? */
+static bool
+any_term (const TdBreak *b, bool (*is) (const Subject *s, unsigned what), unsigned what)
+{
+  for (int i = 0; i < b->n; i++)
+    if (is (b->terms[i].subject, what))
+      return true;
+  return false;
+}
+
+static bool
+is_known (const Subject *s, unsigned when)
+{
+  return (unsigned)s->known >= when;
+}
+
+static bool
+is_asked_at (const Subject *s, unsigned when)
+{
+  return (s->at & 1u << when) != 0;
+}
+
+static bool
+is_apart (const Subject *s, unsigned unused)
+{
+  (void)unused;
+  return s->apart;
+}
+
+static bool
+needs_events (const Subject *s, unsigned unused)
+{
+  (void)unused;
+  return s->kind != ERROR && s->kind != EXACT_ERROR
+         && ((s->at & (END | GUARD)) == 0 || s->holds == holds_changed);
+}
+
 bool
 td__break_needs_values (const TdBreak *b)
 {
-  for (int i = 0; i < b->n; i++)
-    if (b->terms[i].subject->values)
-      return true;
-  return false;
+  return any_term (b, is_known, VALUES);
+}
+
+bool
+td__break_comes_after (const TdBreak *b)
+{
+  return any_term (b, is_known, AFTER);
+}
+
+bool
+td__break_asked_at (const TdBreak *b, TdBreakWhen when)
+{
+  return when == TD_BREAK_AT_EVENT || any_term (b, is_asked_at, when);
 }
 
 bool
 td__break_tells_ranks_apart (const TdBreak *b)
 {
+  return any_term (b, is_apart, 0);
+}
+
+bool
+td__break_looks_at_events (const TdBreak *b)
+{
+  return any_term (b, needs_events, 0);
+}
+
+static bool
+has_subject (const TdBreak *b, bool (*asks) (const Term *t, const TdBreakMoment *m))
+{
   for (int i = 0; i < b->n; i++)
-    if (b->terms[i].subject->values || b->terms[i].subject->holds == holds_bytes
-        || b->terms[i].subject->holds == holds_rank)
+    if (b->terms[i].subject->holds == asks)
       return true;
   return false;
+}
+
+bool
+td__break_compares_graphs (const TdBreak *b)
+{
+  return has_subject (b, holds_changed);
+}
+
+bool
+td__break_asks_for_held (const TdBreak *b)
+{
+  return has_subject (b, holds_held);
+}
+
+const char *
+td__break_of_engine (const TdBreak *b)
+{
+  for (int i = 0; i < b->n; i++)
+    if (!b->terms[i].subject->foreign)
+      return b->terms[i].subject->name;
+  return NULL;
 }
 
 /* Terms joined by && that are of this rank, among alternatives. */
@@ -471,15 +632,6 @@ td__break_on_error (const TdBreak *b)
     if (b->terms[i].subject->kind == ERROR)
       return true;
   return td__break_exactly (b);
-}
-
-bool
-td__break_errors_only (const TdBreak *b)
-{
-  for (int i = 0; i < b->n; i++)
-    if (b->terms[i].subject->kind != ERROR && b->terms[i].subject->kind != EXACT_ERROR)
-      return false;
-  return true;
 }
 
 const char *

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "control.h"
 #include "../ring.h"
+#include "bytes-text.h"
 #include "host-memory.h"
 #include "json-line.h"
 #include "td-tape.h"
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -189,7 +191,9 @@ void
 td__control_look_again (TdControl *c)
 {
   c->alert = c->step != TD_STEP_NONE || c->aims;
-  c->needs_values = c->on_error = c->exactly = c->apart = false;
+  c->needs_values = c->needs_after = c->on_error = c->exactly = c->apart = false;
+  c->compares_graphs = c->asks_for_held = false;
+  c->asked_at = 0;
   for (int i = 0; i < c->n_breaks; i++)
     {
       const TdBreak *b = c->breaks[i];
@@ -197,7 +201,12 @@ td__control_look_again (TdControl *c)
       if (!td__break_enabled (b))
         continue;
       c->needs_values = c->needs_values || td__break_needs_values (b);
-      c->alert = c->alert || !td__break_errors_only (b);
+      c->needs_after = c->needs_after || td__break_comes_after (b);
+      c->alert = c->alert || td__break_looks_at_events (b);
+      c->compares_graphs = c->compares_graphs || td__break_compares_graphs (b);
+      c->asks_for_held = c->asks_for_held || td__break_asks_for_held (b);
+      for (unsigned when = TD_BREAK_AT_EVENT; when <= TD_BREAK_AT_CUT; when++)
+        c->asked_at |= td__break_asked_at (b, when) ? 1u << when : 0u;
       c->exactly = c->exactly || td__break_exactly (b);
       c->on_error = c->on_error || td__break_on_error (b);
       c->apart = c->apart || td__break_tells_ranks_apart (b);
@@ -205,10 +214,22 @@ td__control_look_again (TdControl *c)
   c->kind->changed (c);
 }
 
+/* One that this program can stop at; NULL with one line. */
+static TdBreak *
+parse_break (const TdControl *c, const char *text, char *error, size_t size)
+{
+  TdBreak *b = td__break_parse (text, error, size);
+
+  if (b == NULL || c->kind->refuses == NULL || !c->kind->refuses (b, error, size))
+    return b;
+  td__break_free (b);
+  return NULL;
+}
+
 static int
 add_break (TdControl *c, const char *text, char *error, size_t size)
 {
-  TdBreak *b = td__break_parse (text, error, size);
+  TdBreak *b = parse_break (c, text, error, size);
 
   if (b == NULL)
     return -1;
@@ -259,12 +280,13 @@ moment_on (const TdControl *c, const TdBreakMoment *m)
 }
 
 TdBreak *
-td__control_holds (const TdControl *c, const TdBreakMoment *of, bool values)
+td__control_holds (const TdControl *c, const TdBreakMoment *of, bool after)
 {
   const TdBreakMoment moment = moment_on (c, of), *m = &moment;
 
   for (int i = 0; i < c->n_breaks; i++)
-    if (td__break_needs_values (c->breaks[i]) == values && td__break_holds (c->breaks[i], m))
+    if ((td__break_comes_after (c->breaks[i]) == after || m->when != TD_BREAK_AT_EVENT)
+        && td__break_asked_at (c->breaks[i], m->when) && td__break_holds (c->breaks[i], m))
       return c->breaks[i];
   return NULL;
 }
@@ -291,14 +313,31 @@ td__control_fails (const TdControl *c, TdBreakMoment *m)
 }
 
 void
-td__control_describe (const TdBreakMoment *m, const char *who, char *what, size_t size)
+td__control_describe (const TdBreak *b, const TdBreakMoment *m, const char *who, char *what,
+                      size_t size)
 {
-  if (m->n_nan > 0)
+  char bytes[32];
+
+  if (!td__break_needs_values (b))
+    snprintf (what, size, "%.150s allocated %s", who,
+              td__bytes_text (m->allocated_bytes, bytes));
+  else if (m->n_nan > 0)
     snprintf (what, size, "%.150s made NaN (%lu of its numbers)", who, (unsigned long)m->n_nan);
   else if (m->n_inf > 0)
     snprintf (what, size, "%.150s made Inf (%lu of its numbers)", who, (unsigned long)m->n_inf);
   else
     snprintf (what, size, "%.150s made a norm of %g", who, m->norm);
+}
+
+void
+td__control_describe_growth (const TdBreakMoment *m, char *what, size_t size)
+{
+  const bool less = m->grown_bytes < 0;
+  const uint64_t bytes = (uint64_t)(less ? -m->grown_bytes : m->grown_bytes);
+  char text[32];
+
+  snprintf (what, size, "%s %s are alive after iteration %" PRId64 " than after the one before",
+            td__bytes_text (bytes, text), less ? "less" : "more", m->iteration);
 }
 
 /* --------------------------------------------------------------------------- commands */
@@ -339,7 +378,7 @@ change_other (TdControl *c, const char *text, char *error, size_t size)
     td__break_enable (c->breaks[i], rest[1] == 'n');
   else
     {
-      b = td__break_parse (rest, error, size);
+      b = parse_break (c, rest, error, size);
       if (b == NULL)
         return -1; /* the old one stays */
       td__break_take_over (b, c->breaks[i]);

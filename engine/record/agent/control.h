@@ -69,6 +69,8 @@ typedef struct
   void (*now) (TdControl *c, TdControlPlace *place, int64_t *iteration);
   /** What the program is asked for has changed. */
   void (*changed) (TdControl *c);
+  /** Optional: why such a program can never stop there, as a line; false: it can. */
+  bool (*refuses) (const TdBreak *b, char *error, size_t size);
   /** Optional: what has to be known before a command is done. */
   void (*prepare) (TdControl *c);
   /** Optional, of a program that stands: what has come for all ranks. */
@@ -83,8 +85,11 @@ struct TdControl
   int fd;
   bool alert;        /**< stepping, or breakpoints but those on errors: look at every event */
   bool needs_values; /**< a breakpoint looks at values */
-  bool aims;         /**< it runs to a place that ranks have in common */
-  bool apart;        /**< a breakpoint may hold on some ranks only */
+  bool needs_after;  /**< one is asked after events: for values, or what they allocated */
+  unsigned asked_at; /**< bit for each TdBreakWhen at which one is asked */
+  bool compares_graphs, asks_for_held; /**< one of those at ends of iterations */
+  bool aims;                           /**< it runs to a place that ranks have in common */
+  bool apart;                          /**< a breakpoint may hold on some ranks only */
   int rank;
   bool on_error, exactly; /**< one asks for errors; for errors before anything else runs */
   TdStepKind step;
@@ -162,15 +167,18 @@ void td__control_resumes (TdControl *c);
 void td__control_pause (TdControl *c, int64_t iteration);
 /** Is this event the one that a step goes to? */
 bool td__control_step_ends (const TdControl *c, const TdControlPlace *place, int64_t iteration);
-/** The first breakpoint that holds, of those that look at values or of the others; NULL: none.
- */
-TdBreak *td__control_holds (const TdControl *c, const TdBreakMoment *m, bool values);
+/** The first breakpoint that holds, of those that are asked after events or of the others;
+ * NULL: none. */
+TdBreak *td__control_holds (const TdControl *c, const TdBreakMoment *m, bool after);
 /** Could one that looks at values hold, whatever they are?  Else nobody need look at them. */
 bool td__control_may_hold (const TdControl *c, const TdBreakMoment *m);
 /** The first that holds for a failure, which the moment is from now on; NULL: none. */
 TdBreak *td__control_fails (const TdControl *c, TdBreakMoment *m);
-/** What a value breakpoint says: "log made NaN (4 of its numbers)". */
-void td__control_describe (const TdBreakMoment *m, const char *who, char *what, size_t size);
+/** What it says at the end of an iteration that grew. */
+void td__control_describe_growth (const TdBreakMoment *m, char *what, size_t size);
+/** What a breakpoint says after an event: "log made NaN (4 of its numbers)". */
+void td__control_describe (const TdBreak *b, const TdBreakMoment *m, const char *who,
+                           char *what, size_t size);
 
 /** Take "ID [MAX]", whole numbers and nothing else; MAX is 0 where it is left out.  Returns
  * whether that is what the text is. */

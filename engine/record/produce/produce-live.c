@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "producer-private.h"
 #include "../agent/control.h"
+#include "../agent/graph-watch.h"
 #include "../ring.h"
 #include "dtype.h"
 #include "json-line.h"
@@ -23,6 +24,10 @@ struct ProducerLive
   TdProducerMoment moment;
   TdControlPlace place; /* of the moment */
   bool stands;
+  TdGraphWatch graphs;
+  bool in_iteration; /* an event of it was looked at */
+  int64_t iteration, ended;
+  uint64_t live_bytes, live_at_end; /* at the last event; at the end of iteration `ended` */
   char reason[600];
 };
 
@@ -161,7 +166,18 @@ changed (TdControl *c)
   atomic_fetch_or (word, wanted);
 }
 
-static const TdControlKind kind = { .commands = commands, .now = now, .changed = changed };
+static bool
+refuses (const TdBreak *b, char *error, size_t size)
+{
+  const char *word = td__break_of_engine (b);
+
+  if (word != NULL)
+    snprintf (error, size, "breakpoint: %s is for programs of the engine", word);
+  return word != NULL;
+}
+
+static const TdControlKind kind
+    = { .commands = commands, .now = now, .changed = changed, .refuses = refuses };
 
 /* ---------------------------------------------------------------------------- stops */
 
@@ -233,13 +249,62 @@ break_moment (const ProducerLive *l)
                           .live_bytes = l->moment.live_bytes };
 }
 
+/* Nobody says that an iteration ends: the first event of another one shows it. */
+static TdBreak *
+iteration_ended (ProducerLive *l, char *what, size_t size)
+{
+  TdBreakMoment m = break_moment (l);
+  TdBreak *b;
+  const bool known = l->ended >= 0 && l->ended + 1 == l->iteration;
+
+  m.when = TD_BREAK_AT_END;
+  m.iteration = l->iteration;
+  m.live_bytes = l->live_bytes;
+  m.changed = td__graph_watch_end (&l->graphs, what, size);
+  m.grows_known = known;
+  m.grown_bytes = (int64_t)(l->live_bytes - l->live_at_end);
+  l->ended = l->iteration;
+  l->live_at_end = l->live_bytes;
+  b = td__control_holds (&l->control, &m, false);
+  if (b != NULL && !(m.changed && td__break_compares_graphs (b)))
+    td__control_describe_growth (&m, what, size);
+  return b;
+}
+
+/* The breakpoint at the end of the iteration before, or NULL. */
+static TdBreak *
+watch (ProducerLive *l, char *what, size_t size)
+{
+  const TdProducerMoment *m = &l->moment;
+  const int64_t number = (int64_t)m->iteration;
+  const bool begins = !l->in_iteration || l->iteration != number;
+  TdBreak *b = NULL;
+  uint64_t hash = m->kind;
+
+  if (begins && l->in_iteration)
+    b = iteration_ended (l, what, size);
+  if (begins && m->n_events == 0)
+    td__graph_watch_begin (&l->graphs, number);
+  hash = td__graph_watch_mix (hash, m->layer);
+  hash = td__graph_watch_mix (hash, m->phase);
+  td__graph_watch_add (&l->graphs, (TdWatchedOp){ .hash = hash });
+  l->in_iteration = true;
+  l->iteration = number;
+  l->live_bytes = m->live_bytes;
+  return b;
+}
+
 static TdProducerStatus
 gate_before (ProducerLive *l)
 {
   const TdBreakMoment m = break_moment (l);
-  TdBreak *b = td__control_holds (&l->control, &m, false);
   char what[300];
+  TdBreak *b
+      = l->control.asked_at & 1u << TD_BREAK_AT_END ? watch (l, what, sizeof what) : NULL;
 
+  if (b != NULL)
+    return stop (l, b, what);
+  b = td__control_holds (&l->control, &m, false);
   if (b == NULL && !td__control_step_ends (&l->control, &l->place, m.iteration))
     return TD_PRODUCER_OK;
   snprintf (what, sizeof what, "before %.280s", l->place.op);
@@ -256,7 +321,7 @@ gate_after (ProducerLive *l)
 
   if (!td__control_may_hold (&l->control, &m))
     return TD_PRODUCER_OK;
-  m.after = true;
+  m.after = m.measured = true;
   for (uint32_t i = 0; l->calls.output (l->calls.user, i, &array) != 0; i++)
     {
       TdTapeStats s;
@@ -274,7 +339,7 @@ gate_after (ProducerLive *l)
   b = td__control_holds (&l->control, &m, true);
   if (b == NULL)
     return TD_PRODUCER_OK;
-  td__control_describe (&m, l->place.op, what, sizeof what);
+  td__control_describe (b, &m, l->place.op, what, sizeof what);
   return stop (l, b, what);
 }
 
@@ -387,6 +452,7 @@ live_new (TdProducer *p, const TdProducerCalls *calls)
       l->ring = ring;
       l->calls = *calls;
       l->place = (TdControlPlace){ .op = "", .path = "" };
+      l->ended = -1;
       td__control_begin (&l->control, &kind,
                          (TdControlPage *)(void *)((char *)ring->shared + TD_CONTROL_OFFSET),
                          fd, getenv ("TAPEDECK_BREAK"));
@@ -435,5 +501,6 @@ td__producer_live_end (TdProducer *p)
   p->live = NULL;
   td__control_end (&l->control);
   td_ring_free (l->ring);
+  td__graph_watch_clear (&l->graphs);
   free (l);
 }

@@ -1,6 +1,7 @@
 /* Memory that ran out: the facts that readers make of an OOM frame.
  * SPDX-License-Identifier: MIT */
 #include "tape-oom.h"
+#include "bytes-text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,26 +15,6 @@ td_tape_reader_oom_holders (const TdTapeReader *r, uint32_t i)
   return oom != NULL && oom->n_holders > 0
              ? (const TdTapeOomHolder *)r->oom_holders.items + oom->first_holder
              : NULL;
-}
-
-const char *
-td__tape_bytes_text (uint64_t bytes, char out[32])
-{
-  static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB", "EB" };
-  double value = (double)bytes;
-  unsigned unit = 0;
-
-  while (value >= 999.5 && unit + 1 < sizeof units / sizeof *units)
-    {
-      value /= 1000;
-      unit++;
-    }
-  snprintf (out, 32, "%.*f %s",
-            unit == 0 || value >= 99.95 ? 0
-            : value >= 9.995            ? 1
-                                        : 2,
-            value, units[unit]);
-  return out;
 }
 
 uint64_t
@@ -96,11 +77,11 @@ td_tape_oom_sentence (const TdTapeReader *r, uint32_t i, char *out, size_t n)
   snprintf (out, n, "%s%s%s%.60s%s%.80s%s%s wanted %s on %.40s; %s live", where,
             imported ? "" : td_tape_phase_name (oom->phase), imported ? "" : " ",
             td_tape_reader_string (r, oom->op), *path ? " of " : "", path, *site ? " at " : "",
-            site, td__tape_bytes_text (oom->asked_bytes, asked),
+            site, td__bytes_text (oom->asked_bytes, asked),
             td_tape_reader_string (r, oom->device_name),
-            td__tape_bytes_text (oom->live_bytes, live));
+            td__bytes_text (oom->live_bytes, live));
   if (td__tape_oom_capacity (oom) != 0)
     snprintf (out + strlen (out), n - strlen (out), ", %s %s",
               oom->limit_bytes != 0 ? "limit" : "of",
-              td__tape_bytes_text (td__tape_oom_capacity (oom), capacity));
+              td__bytes_text (td__tape_oom_capacity (oom), capacity));
 }

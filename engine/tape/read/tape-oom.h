@@ -49,9 +49,6 @@ td__tape_block_bytes (uint64_t bytes)
   return bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
 }
 
-/** "1.5 MB": decimal, three digits. */
-const char *td__tape_bytes_text (uint64_t bytes, char out[32]);
-
 /** How many bytes more it would have taken. */
 uint64_t td__tape_oom_missing (const TdTapeOom *oom);
 /** What the program can have at most; 0: not known. */

@@ -3,6 +3,7 @@
 #include "td-tape-oom-way.h"
 #include "tape-dump.h"
 #include "../read/tape-oom.h"
+#include "bytes-text.h"
 
 #include <inttypes.h>
 
@@ -86,7 +87,7 @@ text_tried (FILE *out, const TdTapeOom *oom)
     if (amount (oom, tries[i].at) > 0)
       {
         fprintf (out, "%s%s %s%s", any ? "; " : "", tries[i].before,
-                 td__tape_bytes_text (amount (oom, tries[i].at), bytes), tries[i].after);
+                 td__bytes_text (amount (oom, tries[i].at), bytes), tries[i].after);
         any = true;
       }
   if (!any)
@@ -106,7 +107,7 @@ text_holder (const TdTapeReader *r, FILE *out, uint32_t i, uint32_t k)
              *op = td_tape_reader_string (r, h->op);
   char bytes[32], way[1500];
 
-  fprintf (out, "    %8s  %s", td__tape_bytes_text (h->bytes, bytes),
+  fprintf (out, "    %8s  %s", td__bytes_text (h->bytes, bytes),
            td_tape_category_name (h->category));
   if (*path != '\0' || *name != '\0')
     {
@@ -151,7 +152,7 @@ text_categories (FILE *out, const TdTapeOom *oom)
     if (oom->category_bytes[i] > 0)
       {
         fprintf (out, "%s%s %s", any ? ", " : "", td_tape_category_name (i),
-                 td__tape_bytes_text (oom->category_bytes[i], bytes));
+                 td__bytes_text (oom->category_bytes[i], bytes));
         any = true;
       }
   fputs (any ? "\n" : "nothing\n", out);
@@ -168,17 +169,17 @@ text_report (TdTapeReader *r, FILE *out, uint32_t i)
   td_tape_oom_sentence (r, i, sentence, sizeof sentence);
   fputs ("out of memory in ", out);
   td__tape_put_line (out, sentence);
-  fprintf (out, "\n  asked         %s", td__tape_bytes_text (oom->asked_bytes, bytes));
+  fprintf (out, "\n  asked         %s", td__bytes_text (oom->asked_bytes, bytes));
   put_shape (out, oom->dims, oom->ndim, oom->dtype);
   if (!(oom->flags & TD_TAPE_OOM_IMPORTED))
     fprintf (out, ": %s more than there was",
-             td__tape_bytes_text (td__tape_oom_missing (oom), bytes));
+             td__bytes_text (td__tape_oom_missing (oom), bytes));
   fputc ('\n', out);
   fputs ("  memory        ", out);
   for (size_t k = 1, any = 0; k < N (amounts); k++)
     if (amount (oom, amounts[k].at) > 0)
       fprintf (out, "%s%s %s", any++ ? ", " : "", amounts[k].before,
-               td__tape_bytes_text (amount (oom, amounts[k].at), bytes));
+               td__bytes_text (amount (oom, amounts[k].at), bytes));
   fputc ('\n', out);
   text_categories (out, oom);
   text_tried (out, oom);
@@ -187,8 +188,7 @@ text_report (TdTapeReader *r, FILE *out, uint32_t i)
   for (uint32_t k = 0; k < oom->n_holders; k++)
     text_holder (r, out, i, k);
   if (oom->unnamed_bytes > 0)
-    fprintf (out, "    %8s  in other groups\n",
-             td__tape_bytes_text (oom->unnamed_bytes, bytes));
+    fprintf (out, "    %8s  in other groups\n", td__bytes_text (oom->unnamed_bytes, bytes));
   fputs (n > 0 ? "  would help    as estimated from what was recorded\n" : "", out);
   for (uint32_t k = 0; k < n; k++)
     {

@@ -2,6 +2,7 @@
  * iterations that went well.
  * SPDX-License-Identifier: MIT */
 #include "../read/tape-oom.h"
+#include "bytes-text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,7 +79,7 @@ free_left (const Case *c, TdTapeRemedy *out)
       "free what earlier iterations left: %s in %" PRIu32
       " arrays%s, first of all %.40s%s%.40s%s%.40s: cut it there with td_unchain_backward, or "
       "keep the number alone",
-      td__tape_bytes_text (out->saved_bytes, bytes), n, since,
+      td__bytes_text (out->saved_bytes, bytes), n, since,
       most->op != 0 ? td_tape_reader_string (c->r, most->op) : "arrays", *site ? " at " : "",
       site, *at ? ", held at " : "", at);
   return true;
@@ -269,8 +270,8 @@ smaller_batch (const Case *c, TdTapeRemedy *out)
     out->n += grows_with (c, c->it, c->live.items[i].var, c->live.items[i].category, rows);
   snprintf (out->text, sizeof out->text,
             "a batch of %" PRIu64 " instead of %" PRIu64 " fits %s: %s less here, %s an item",
-            out->batch, out->before, here, td__tape_bytes_text (out->saved_bytes, saved),
-            td__tape_bytes_text (out->saved_bytes / (out->before - out->batch), item));
+            out->batch, out->before, here, td__bytes_text (out->saved_bytes, saved),
+            td__bytes_text (out->saved_bytes / (out->before - out->batch), item));
   return true;
 }
 
@@ -380,7 +381,7 @@ offer_chain (const Case *c, const Chains *k, uint32_t begin, uint32_t end, const
   snprintf (out->text, sizeof out->text,
             "td_forget around %.120s (events %" PRIu32 " to %" PRIu32
             "): %s less, for %.3g ms that they take once more in backward",
-            name, begin, end - 1, td__tape_bytes_text (saved, bytes), (double)ns / 1e6);
+            name, begin, end - 1, td__bytes_text (saved, bytes), (double)ns / 1e6);
 }
 
 /* Where no link or scope is: the operations from the first on, as far as it pays most. */
@@ -454,7 +455,7 @@ halves (const Case *c, TdTapeRemedy *out)
   snprintf (out->text, sizeof out->text,
             "bfloat16 for what is computed, parameters as they are: %s less in %" PRIu32
             " arrays of float32%s",
-            td__tape_bytes_text (out->saved_bytes, bytes), out->n,
+            td__bytes_text (out->saved_bytes, bytes), out->n,
             asked ? ", the one asked for among them" : "");
   return true;
 }

@@ -1,0 +1,52 @@
+/* What is said about a run beside its events: words on the recording, and where it stands.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "recorder.h"
+
+#include <string.h>
+
+void
+td__recorder_info (TdRecorder *r, const char *key, const char *value)
+{
+  const uint32_t ids[2] = { td__recorder_string (r, key), td__recorder_string (r, value) };
+
+  TD_RECORD (r, TdRawInfo, info, TD_RAW_INFO);
+  memcpy (&info->key, ids, sizeof ids);
+  TD_PUBLISH (r, info);
+}
+
+void
+td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site)
+{
+  if (!r->writes)
+    return;
+  td__recorder_poll_async (r, TD_ASYNC_WAIT);
+  uint32_t text = td__recorder_string (r, reason), id = td__recorder_site (r, site);
+  TD_RECORD (r, TdRawStopped, s, TD_RAW_STOPPED);
+  s->reason = text;
+  s->site = id;
+  TD_PUBLISH (r, s);
+}
+
+void
+td__recorder_resumed (TdRecorder *r)
+{
+  if (!r->writes)
+    return;
+  TD_RECORD (r, TdRawStopped, s, TD_RAW_RESUMED);
+  s->reason = s->site = 0;
+  TD_PUBLISH (r, s);
+}
+
+void
+td__recorder_notice (TdRecorder *r, const char *text)
+{
+  uint32_t id = td__recorder_string (r, text);
+  TD_RECORD (r, TdRawNotice, n, TD_RAW_NOTICE);
+  n->head.flags = TD_TAPE_NOTICE_RECORDING;
+  n->status = 0;
+  n->text = id;
+  n->op = n->site = 0;
+  n->ticks = td_ring_ticks ();
+  TD_PUBLISH (r, n);
+}
