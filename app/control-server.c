@@ -285,6 +285,12 @@ tape_bytes (const TdControlRun *run)
   return run->tape != NULL && stat (run->tape, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
+static uint64_t
+ns_of (const TdRingShared *shared, uint64_t ticks)
+{
+  return (uint64_t)((double)ticks * shared->ns_per_tick);
+}
+
 static void
 answer_status (TdControlServer *s, int client, const char *rest)
 {
@@ -302,6 +308,8 @@ answer_status (TdControlServer *s, int client, const char *rest)
   put_text (json, "where", where);
   td__json_member_uint (json, "stalls", atomic_load (&shared->n_stalls));
   td__json_member_uint (json, "stalled_ns", atomic_load (&shared->stalled_ns));
+  td__json_member_uint (json, "cost_ns", ns_of (shared, atomic_load (&shared->cost_ticks)));
+  td__json_member_uint (json, "ran_ns", ns_of (shared, atomic_load (&shared->ran_ticks)));
   td__json_member_bool (json, "lost", atomic_load (&shared->gave_up) != 0);
   td__json_member_uint (json, "tape_bytes", tape_bytes (s->run));
   send_line (s, client, td__json_line_end (&line), -1);

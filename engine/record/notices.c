@@ -16,8 +16,23 @@ td__recorder_info (TdRecorder *r, const char *key, const char *value)
 }
 
 void
+td__recorder_spent (TdRecorder *r, uint64_t ticks)
+{
+  TdRecordingCost *c = &r->cost;
+  const uint64_t now = td_ring_ticks ();
+
+  if (c->began == 0)
+    c->began = now - ticks;
+  c->spent += ticks;
+  atomic_store_explicit (&r->ring->shared->cost_ticks, c->spent, memory_order_relaxed);
+  atomic_store_explicit (&r->ring->shared->ran_ticks, now - c->began - c->stood,
+                         memory_order_relaxed);
+}
+
+void
 td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site)
 {
+  r->cost.stopped_at = td_ring_ticks ();
   if (!r->writes)
     return;
   td__recorder_poll_async (r, TD_ASYNC_WAIT);
@@ -31,6 +46,7 @@ td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site)
 void
 td__recorder_resumed (TdRecorder *r)
 {
+  r->cost.stood += td_ring_ticks () - r->cost.stopped_at;
   if (!r->writes)
     return;
   TD_RECORD (r, TdRawStopped, s, TD_RAW_RESUMED);

@@ -192,6 +192,8 @@ before_op (TdObserver *o, const TdEvent *e)
   TdRecorder *r = self (o);
   TdRingNow *now = r->now;
 
+  if (TD_UNLIKELY (r->n_events % TD_COST_EVERY == 0))
+    r->cost.sample = td_ring_ticks ();
   if (TD_LIKELY (r->writes))
     {
       ensure_iteration (r);
@@ -218,12 +220,14 @@ before_op (TdObserver *o, const TdEvent *e)
   if (TD_UNLIKELY (r->agent != NULL) && td__agent_begins (r->agent, r->n_events))
     {
       r->agent->calls->before (r->agent, e);
-      r->chained = 0;
+      r->chained = r->cost.sample = 0; /* it may have stood */
     }
   now->running = 1;
   if (TD_UNLIKELY (r->times.on) && r->writes)
     td__recorder_time_before (r, e);
   r->start = r->chained != 0 && is_backward (e) ? r->chained : td_ring_ticks ();
+  if (TD_UNLIKELY (r->cost.sample != 0))
+    r->cost.before = td_ring_ticks () - r->cost.sample;
 }
 
 /* By TdEvent.flags, forward events first. */
@@ -393,7 +397,12 @@ after_op (TdObserver *o, const TdEvent *e)
   if (TD_UNLIKELY (r->agent != NULL && r->agent->control.needs_after))
     {
       r->agent->calls->after (r->agent, e);
-      r->chained = 0;
+      r->chained = r->cost.sample = 0;
+    }
+  if (TD_UNLIKELY (r->cost.sample != 0))
+    {
+      td__recorder_spent (r, TD_COST_EVERY * (r->cost.before + td_ring_ticks () - end));
+      r->cost.sample = 0;
     }
 }
 
@@ -463,11 +472,14 @@ static void
 on_iteration (TdObserver *o, bool begin, int64_t number, int64_t label, const TdSite *site)
 {
   TdRecorder *r = self (o);
+  uint64_t began;
 
   if (!begin && r->agent != NULL)
     r->agent->calls->ends (r->agent, number, site);
+  began = td_ring_ticks ();
   if (r->writes)
     end_iteration (r, false);
+  td__recorder_spent (r, td_ring_ticks () - began);
   if (!begin)
     {
       if (r->assembler != NULL)

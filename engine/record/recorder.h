@@ -116,6 +116,22 @@ typedef struct
   size_t n_known, room;
 } TdKeyframes;
 
+/** What recording takes of the program's time: of every so many-th event, and all of what is
+ * done between iterations.  In ticks. */
+typedef struct
+{
+  uint64_t began, stood; /* the first iteration; what of the time since then it stood */
+  uint64_t stopped_at;
+  uint64_t spent;
+  uint64_t sample,
+      before; /* of the event that is measured, 0: none; what it took before it ran */
+} TdRecordingCost;
+
+enum
+{
+  TD_COST_EVERY = 64
+};
+
 typedef struct TdRecorder
 {
   TdObserver observer; /* first: the engine sees only this */
@@ -164,10 +180,14 @@ typedef struct TdRecorder
   TdGradientAt gradients[TD_GRADIENTS_KNOWN]; /* by hash; the last that met there */
   TdMasters masters;
   TdKeyframes keyframes;
+  TdRecordingCost cost;
 } TdRecorder;
 
 /** The recorder of this process, or NULL. */
 extern TdRecorder *td__recorder;
+
+/** So many ticks more were spent by recording; let whoever looks see all of it. */
+void td__recorder_spent (TdRecorder *r, uint64_t ticks);
 
 /** Without a supervisor: say once why the writer writes no more. false: it still does. */
 bool td__recorder_say_trouble (TdRecorder *r);

@@ -43,7 +43,9 @@ typedef struct
   _Atomic uint64_t stalled_ns;
   _Atomic uint32_t gave_up; /* 1: the consumer is gone, nothing more is recorded */
   _Atomic uint32_t producer_waits;
-  uint64_t pad1[4];
+  _Atomic uint64_t cost_ticks; /* what recording took of ran_ticks; 0 and 0: not known */
+  _Atomic uint64_t ran_ticks;  /* of the program, since its first iteration, standing aside */
+  uint64_t pad1[2];
 
   /* written by the consumer */
   _Atomic uint64_t tail;

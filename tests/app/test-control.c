@@ -416,6 +416,23 @@ nonsense__is_answered_and_survived (void **state)
   assert_contains (ask (&session, "hello"), "\"ok\":true");
 }
 
+/* What recording takes is a part of the time that the program ran, not of what it stood. */
+static void
+status__says_what_recording_costs (void **state)
+{
+  long cost, ran, later;
+
+  (void)state;
+  move (&session, "pause");
+  move (&session, "next-iteration");
+  cost = td_client_number (ask (&session, "status"), "cost_ns");
+  ran = td_client_number (ask (&session, "status"), "ran_ns");
+  assert_true (cost > 0);
+  assert_true (ran > cost);
+  later = td_client_number (ask (&session, "status"), "ran_ns");
+  assert_int_equal (later, ran);
+}
+
 static void
 answers__come_in_the_order_of_the_commands (void **state)
 {
@@ -557,6 +574,7 @@ main (void)
                                      setup_stopped, teardown),
     row (stop__ends_the_model_even_while_it_stands),
     row (nonsense__is_answered_and_survived),
+    row (status__says_what_recording_costs),
     row (answers__come_in_the_order_of_the_commands),
     row (clients__that_say_nothing_lock_nobody_out),
     cmocka_unit_test_setup_teardown (busy__names_the_line_that_runs, setup_quoted, teardown),

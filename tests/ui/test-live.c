@@ -125,6 +125,38 @@ live__pauses_steps_and_continues (void **state)
                 GUINT_TO_POINTER (td_session_get_n_iterations (ui_test_session ()) + 50));
 }
 
+static gboolean
+status_says (gpointer words)
+{
+  return strstr (gtk_label_get_text (GTK_LABEL (ui_test_named ("deck-status"))), words) != NULL;
+}
+
+/* As the supervisor says it, and what it says less often. */
+static void
+live__says_what_recording_costs_and_what_is_lost (void **state)
+{
+  const TdCost waits = { .cost_ns = 30, .ran_ns = 1000, .n_waits = 3, .tape_bytes = 1000 },
+               lost = { .tape_bytes = 1000, .is_lost = TRUE };
+  GtkWidget *status;
+  run_model ("train", NULL);
+  ui_test_wait ("ten iterations", has_iterations, GUINT_TO_POINTER (10));
+  ui_test_wait ("a cost in the deck", status_says, (gpointer) " · recording ");
+  status = ui_test_named ("deck-status");
+  assert_non_null (strstr (gtk_label_get_text (GTK_LABEL (status)), " %"));
+  assert_non_null (strstr (gtk_widget_get_tooltip_text (status), "of the program's time"));
+  assert_non_null (strstr (gtk_widget_get_tooltip_text (status), "The tape has "));
+  assert_non_null (strstr (gtk_widget_get_tooltip_text (status), "No record was lost"));
+  ui_test_save_picture ("live-cost.png");
+  pause_running ();
+  td__window_end_cost (ui_test_window ());
+  td_workspace_set_cost (ui_test_workspace (), &waits);
+  assert_true (status_says ((gpointer) " · recording 3.0 % · waited 3 times"));
+  td_workspace_set_cost (ui_test_workspace (), &lost);
+  assert_true (status_says ((gpointer) " · recording lost"));
+  assert_non_null (
+      strstr (gtk_widget_get_tooltip_text (status), "Nothing is recorded any more"));
+}
+
 /* The program listens in a folder where the window does not look; the socket comes there once
  * the window has the tape and has looked in vain. */
 static void
@@ -687,6 +719,7 @@ main (int argc, char **argv)
     ui_test (model__of_another_program_is_whole_and_waits),
     ui_test (live__shows_what_the_model_prints),
     ui_test (live__pauses_steps_and_continues),
+    ui_test (live__says_what_recording_costs_and_what_is_lost),
     ui_test (live__connects_though_the_socket_comes_late),
     ui_test (live__steps_where_the_runtime_folder_cannot_be_used),
     ui_test (live__steps_into_backward_and_back_over_what_was_recorded),

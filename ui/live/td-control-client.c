@@ -90,7 +90,7 @@ handle_line (TdControlClient *self, const char *line)
       return;
     }
   JsonObject *object = json_node_get_object (root);
-  if (json_object_has_member (object, "event"))
+  if (json_object_has_member (object, "event") && !json_object_has_member (object, "ok"))
     g_signal_emit (self, signals[EVENT], 0, object);
   else
     answer_first (self, object);

@@ -7,6 +7,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "scene/td-format.h"
 #include "settings/td-keys.h"
 
 #define FEWEST_CHARS 5 /* of an entry with a number */
@@ -27,6 +28,7 @@ struct _TdDeck
   GtkLabel *unit_label;
   GtkBox *unit_list;
   TdSession *session;
+  TdCost cost; /* of the recording while the program runs; nothing: not known */
   gboolean syncing, narrow;
 };
 
@@ -158,6 +160,63 @@ dup_thinning (TdDeck *self)
   return g_strdup_printf (" · whole from %" G_GUINT64_FORMAT " on", t.first_whole);
 }
 
+static double
+percent_of (const TdCost *cost)
+{
+  return 100 * (double)cost->cost_ns / (double)cost->ran_ns;
+}
+
+/* " · recording 2 %", and what is worse: that the program waits for it, or has none any more.
+ */
+static char *
+dup_cost (TdDeck *self)
+{
+  const TdCost *cost = &self->cost;
+  GString *text = g_string_new (NULL);
+  if (cost->is_lost)
+    g_string_append_printf (text, " · %s", _ ("recording lost"));
+  else if (cost->ran_ns)
+    {
+      double percent = percent_of (cost);
+      g_string_append (text, " · ");
+      g_string_append_printf (text, _ ("recording %.*f %%"), percent < 9.95 ? 1 : 0, percent);
+    }
+  if (cost->n_waits)
+    g_string_append_printf (
+        text, ngettext (" · waited once", " · waited %u times", (gulong)cost->n_waits),
+        (guint)cost->n_waits);
+  return g_string_free (text, FALSE);
+}
+
+/* The same in sentences, with all that is left out of the line. */
+static char *
+dup_cost_sentences (TdDeck *self)
+{
+  const TdCost *cost = &self->cost;
+  GString *text = g_string_new (NULL);
+  char bytes[TD_FORMAT_SIZE], ns[TD_FORMAT_SIZE];
+  g_autofree char *thinning = dup_thinning (self);
+  if (cost->ran_ns)
+    g_string_append_printf (text, _ ("Recording takes about %.1f %% of the program's time.\n"),
+                            percent_of (cost));
+  if (cost->n_waits)
+    g_string_append_printf (
+        text,
+        ngettext ("The program has waited once for the recorder: %s.\n",
+                  "The program has waited several times for the recorder: %s.\n",
+                  (gulong)cost->n_waits),
+        td_format_ns (ns, cost->waited_ns));
+  else if (cost->ran_ns)
+    g_string_append (text, _ ("The program has never waited for the recorder.\n"));
+  g_string_append_printf (text, _ ("The tape has %s.\n"),
+                          td_format_bytes (bytes, cost->tape_bytes));
+  if (*thinning)
+    g_string_append (text, _ ("Of older iterations it has summaries only.\n"));
+  g_string_append (text, cost->is_lost ? _ ("Nothing is recorded any more.")
+                                       : _ ("No record was lost."));
+  return g_string_free (text, FALSE);
+}
+
 static void
 show_state (TdDeck *self, TdIteration *iteration)
 {
@@ -176,9 +235,12 @@ show_state (TdDeck *self, TdIteration *iteration)
   td_keys_set_words (self->play, running ? "win.play-pause" : action,
                      running ? "Pause" : "Continue");
   g_autofree char *thinning = dup_thinning (self);
+  g_autofree char *cost = dup_cost (self);
   g_autofree char *text
-      = iteration ? g_strdup_printf ("%s · %s%s", level_of (iteration), states[state], thinning)
-                  : g_strconcat (states[state], thinning, NULL);
+      = g_strconcat (iteration ? level_of (iteration) : "", iteration ? " · " : "",
+                     states[state], cost, thinning, NULL);
+  g_autofree char *sentences = self->cost.tape_bytes ? dup_cost_sentences (self) : NULL;
+  gtk_widget_set_tooltip_text (GTK_WIDGET (self->status), sentences);
   gtk_label_set_text (self->status, text);
   gboolean live = state == TD_PROGRAM_RUNNING || state == TD_PROGRAM_PAUSED;
   gtk_widget_set_visible (self->follow, live);
@@ -259,6 +321,14 @@ show_range (TdDeck *self)
   g_autofree char *label = g_strdup_printf (_ ("%s: show the whole run again"), words);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->range), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   label, -1);
+}
+
+void
+td_deck_set_cost (TdDeck *self, const TdCost *cost)
+{
+  self->cost = cost ? *cost : (TdCost){ 0 };
+  if (self->session)
+    show_moment (self);
 }
 
 void

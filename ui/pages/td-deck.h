@@ -14,6 +14,18 @@ G_DECLARE_FINAL_TYPE (TdDeck, td_deck, TD, DECK, GtkWidget)
  */
 GtkWidget *td_deck_new (GtkWidget *iterations, GtkWidget *events);
 
+/** What recording costs the program, and what it has lost. */
+typedef struct
+{
+  guint64 cost_ns, ran_ns;    /* of the time that it ran; 0 and 0: not known */
+  guint64 n_waits, waited_ns; /* for the recorder */
+  guint64 tape_bytes;
+  gboolean is_lost; /* nothing is recorded any more */
+} TdCost;
+
+/** Show it beside the state of the program. NULL: nothing is known. */
+void td_deck_set_cost (TdDeck *self, const TdCost *cost);
+
 void td_deck_set_session (TdDeck *self, TdSession *session);
 
 /** Say what the playhead moved to, for screen readers. */

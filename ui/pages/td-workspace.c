@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "settings/td-keys.h"
-#include "pages/td-deck.h"
 #include "widgets/td-dock.h"
 #include "widgets/td-text-scale.h"
 #include "pages/td-curves-page.h"
@@ -459,6 +458,12 @@ void
 td_workspace_append_log (TdWorkspace *self, const char *line, gboolean is_stderr)
 {
   td_log_page_append (self->log, line, is_stderr);
+}
+
+void
+td_workspace_set_cost (TdWorkspace *self, const TdCost *cost)
+{
+  td_deck_set_cost (self->deck, cost);
 }
 
 void

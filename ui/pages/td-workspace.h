@@ -4,6 +4,7 @@
 
 #include <adwaita.h>
 
+#include "pages/td-deck.h"
 #include "pages/td-breaks-page.h"
 #include "pages/td-compare-page.h"
 #include "td-session.h"
@@ -86,6 +87,8 @@ void td_workspace_append_log (TdWorkspace *self, const char *line, gboolean is_s
 
 /** Say where a step went, for screen readers. */
 void td_workspace_announce (TdWorkspace *self, const char *text);
+/** Show what recording costs the program; NULL: nothing is known. */
+void td_workspace_set_cost (TdWorkspace *self, const TdCost *cost);
 
 /** Return parts, for actions and tests. Owner: the page. */
 TdGraphPage *td_workspace_get_graph (TdWorkspace *self);

@@ -97,6 +97,7 @@ struct _TdWindow
   guint importing;          /* the source that shows it, 0: none */
   guint renewing_help;      /* the source that does, 0: none */
   TdControlClient *control; /* the connection to it, if any */
+  guint asking_cost;        /* the source that asks what recording costs, 0: none */
   guint connecting;         /* the source that tries to connect again, 0: none */
   guint clearing;           /* that which keeps all runs to their budget, 0: none */
   guint n_connects;
@@ -136,6 +137,10 @@ void td__window_update_title (TdWindow *self);
 
 /** Stop playing a recording. FALSE: nothing was playing. */
 gboolean td__window_stop_playing (TdWindow *self);
+
+/** Ask from now on what recording costs, until the connection ends; ask no more. */
+void td__window_ask_cost (TdWindow *self);
+void td__window_end_cost (TdWindow *self);
 
 /** Send one command to the program; an error it answers becomes a toast. */
 void td__window_send (TdWindow *self, const char *command);

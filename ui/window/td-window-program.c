@@ -56,6 +56,7 @@ td__window_connect (TdWindow *self, const char *address)
     {
       g_signal_connect_object (self->control, "closed", G_CALLBACK (control_closed), self, 0);
       g_signal_connect_object (self->control, "event", G_CALLBACK (control_event), self, 0);
+      td__window_ask_cost (self);
       if (self->session)
         td_session_set_attached (self->session, TRUE);
     }
