@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
+#include <glib/gstdio.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,104 @@ charts__are_saved_as_svg_pdf_and_png (void **state)
   assert_contains (memory, "Activations"); /* text stays text */
 }
 
+/* Write the table of what has the keyboard; its first line begins so, and it has `n` at least.
+ */
+static void
+assert_table (const char *begins, guint n)
+{
+  g_autofree char *text = NULL;
+  const char *path = td_test_tmp ("table.csv");
+  g_unlink (path);
+  ui_test_do ("save-panel", path);
+  if (!g_file_get_contents (path, &text, NULL, NULL))
+    fail_msg ("no table that begins with %s", begins);
+  if (!g_str_has_prefix (text, begins))
+    fail_msg ("expected %s, not %.100s", begins, text);
+  if (count_lines (text, "", "") < n + 2) /* titles, and behind the last line end */
+    fail_msg ("fewer than %u lines: %.300s", n, text);
+}
+
+static void
+tables__of_pictures_are_saved_as_csv (void **state)
+{
+  static const struct
+  {
+    const char *page, *panel, *picture, *begins;
+    guint n;
+  } rows[] = { { "debug", "memory", "events", "event,", 10 },
+               { "debug", "memory", "iterations", "iteration,peak_bytes", 10 },
+               { "debug", "memory", "blocks", "address,", 2 },
+               { "debug", "gradients", "heatmap", "parameter,", 2 },
+               { "debug", "gradients", "newest", "parameter,", 2 },
+               { "debug", "gradients", "findings", "rule,", 0 },
+               { "debug", "gradients", "ridge", "parameter,", 2 },
+               { "debug", "schedule", "order", "event,", 10 },
+               { "debug", "schedule", "timeline", "event,", 10 },
+               { "debug", "schedule", "flame", "", 5 },
+               { "curves", "curves", "curves", "key,iteration,value", 10 } };
+  ui_test_resize (1440, 900);
+  ui_test_open_sample (NULL);
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      ui_test_do ("show-page", rows[i].page);
+      TdSceneView *view = ui_test_panel_scene_view (rows[i].panel, rows[i].picture);
+      ui_test_settle ();
+      assert_true (gtk_widget_grab_focus (GTK_WIDGET (view)));
+      assert_table (rows[i].begins, rows[i].n);
+    }
+}
+
+static gboolean
+is_table (GtkWidget *widget)
+{
+  return GTK_IS_COLUMN_VIEW (widget);
+}
+
+static GtkWidget *
+find_table (GtkWidget *widget)
+{
+  GtkWidget *found = is_table (widget) ? widget : NULL;
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
+       child = gtk_widget_get_next_sibling (child))
+    found = find_table (child);
+  return found;
+}
+
+static void
+focus_table (GtkWidget *page)
+{
+  GtkWidget *table = find_table (page);
+  assert_non_null (table);
+  assert_true (gtk_widget_child_focus (table, GTK_DIR_TAB_FORWARD));
+}
+
+/* And where a menu has taken the keyboard, of what had it before. */
+static void
+tables__of_rows_are_saved_as_csv (void **state)
+{
+  ui_test_resize (1440, 900);
+  ui_test_open_sample (NULL);
+  ui_test_do ("show-page", "iterations");
+  ui_test_settle ();
+  focus_table (GTK_WIDGET (td_workspace_get_iterations (ui_test_workspace ())));
+  assert_table ("It.,Findings,Peak,ms", SAMPLE_ITERATIONS);
+  ui_test_do ("show-page", "outline");
+  ui_test_settle ();
+  focus_table (GTK_WIDGET (td_workspace_get_outline (ui_test_workspace ())));
+  assert_table ("Depth,Event,Layer or operation,Saved,ms", 20);
+  gtk_menu_button_popup (
+      GTK_MENU_BUTTON (ui_test_find_named (GTK_WIDGET (ui_test_window ()), "main-menu")));
+  ui_test_settle ();
+  assert_table ("Depth,Event,Layer or operation,Saved,ms", 20);
+  ui_test_do ("filter", NULL);
+  ui_test_settle ();
+  TdFilterPage *filter = td_workspace_get_filter (ui_test_workspace ());
+  td_filter_page_set_text (filter, "phase == backward");
+  ui_test_settle ();
+  focus_table (GTK_WIDGET (filter));
+  assert_table ("Event,Operation,Layer,Where,Time,Output", 5);
+}
+
 /* ---- the recording ---- */
 
 /* Of a long run on a small budget: from where on it is whole stands beside the scrubber. */
@@ -296,6 +395,8 @@ main (int argc, char **argv)
     ui_test (memory__says_what_was_alive_at_the_peak),
     ui_test (timeline__has_lanes_of_the_host_and_names_gaps),
     ui_test (charts__are_saved_as_svg_pdf_and_png),
+    ui_test (tables__of_pictures_are_saved_as_csv),
+    ui_test (tables__of_rows_are_saved_as_csv),
     ui_test (deck__says_from_where_on_a_thinned_recording_is_whole),
   };
   ui_test_init (&argc, &argv);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "scene/td-format.h"
+#include "widgets/td-csv.h"
 #include "widgets/td-index-list.h"
 
 #define RECORDS_AT_ONCE 20000 /* of memory, that need no thread */
@@ -139,6 +140,20 @@ bind_cell (GtkListItemFactory *factory, GtkListItem *item, TdCompareSnapshots *s
     return;
   g_autofree char *text = column->text (self->compare, row);
   gtk_label_set_text (GTK_LABEL (gtk_list_item_get_child (item)), text);
+}
+
+static char *
+dup_cell (gpointer self, gconstpointer column, guint row)
+{
+  return ((const Column *)column)->text (((TdCompareSnapshots *)self)->compare, row);
+}
+
+static char *
+dup_csv (gpointer data)
+{
+  TdCompareSnapshots *self = data;
+  return self->compare ? td_csv_dup_table (self->table, self->compare->n, dup_cell, self)
+                       : NULL;
 }
 
 /* Where all rows say nothing, or the same, there is no column. */
@@ -343,6 +358,7 @@ td_compare_snapshots_init (TdCompareSnapshots *self)
   self->selection = td_index_list_new_selection (self->list, G_CALLBACK (row_selected), self);
   self->table
       = td_index_table_new (self->selection, _ ("Stacks with blocks that are new or gone"));
+  td_csv_provide (GTK_WIDGET (self->table), dup_csv, self);
   gtk_widget_set_name (GTK_WIDGET (self->table), "compare-snapshots");
   gtk_widget_add_css_class (GTK_WIDGET (self->table), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)

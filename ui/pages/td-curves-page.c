@@ -22,12 +22,21 @@ static const TdPicture pictures[]
     = { { "curves", N_ ("Curves"), N_ ("Reported values over the iterations"), make_curves,
           .spans = TRUE } };
 
+static char *
+dup_csv (TdPage *page, const char *name)
+{
+  TdSession *session = td_page_get_session (page);
+  TdCurves *curves = session ? td_session_get_curves (session) : NULL;
+  return curves ? td_curves_print (curves, td_session_get_range (session), "csv") : NULL;
+}
+
 static void
 td_curves_page_class_init (TdCurvesPageClass *klass)
 {
   TdPageClass *class = TD_PAGE_CLASS (klass);
   class->name = "curves";
   class->title = N_ ("Curves");
+  class->dup_csv = dup_csv;
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
 }

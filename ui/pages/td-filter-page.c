@@ -7,6 +7,7 @@
 #include "graph/td-filter.h"
 #include "scene/td-format.h"
 #include "tape/td-devices.h"
+#include "widgets/td-csv.h"
 #include "widgets/td-gradual-list.h"
 #include "widgets/td-hover-row.h"
 #include "widgets/td-index-list.h"
@@ -114,6 +115,21 @@ static void
 unbind_cell (GtkListItemFactory *factory, GtkListItem *item, TdFilterPage *self)
 {
   td_hover_row_set (gtk_widget_get_parent (gtk_list_item_get_child (item)), NULL, 0, NULL);
+}
+
+static char *
+dup_cell (gpointer data, gconstpointer column, guint row)
+{
+  TdFilterPage *self = data;
+  gint32 event = g_array_index (self->found, gint32, row);
+  return ((const Column *)column)->text (self->iteration, (guint)event);
+}
+
+static char *
+dup_csv (gpointer data)
+{
+  TdFilterPage *self = data;
+  return self->found ? td_csv_dup_table (self->view, self->found->len, dup_cell, self) : NULL;
 }
 
 /* ---- finding ---- */
@@ -277,6 +293,7 @@ new_table (TdFilterPage *self)
   self->selection
       = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
   self->view = td_index_table_new (self->selection, _ ("Operations that match"));
+  td_csv_provide (GTK_WIDGET (self), dup_csv, self);
   g_signal_connect (self->view, "activate", G_CALLBACK (row_activated), self);
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
     td_index_table_add (self->view, _ (columns[i].title), columns[i].expand, &columns[i],

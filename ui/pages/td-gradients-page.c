@@ -149,6 +149,56 @@ static const TdPicture pictures[] = {
   { "missing", N_ ("Missing"), N_ ("Parameters without a gradient"), make_missing },
 };
 
+/* ---- as a table ---- */
+
+/* All of it, however long it takes to read. */
+static TdGradientTable *
+get_whole_table (TdPage *page, guint newest, TdGradientRange *range)
+{
+  TdSession *session = td_page_get_session (page);
+  TdTapeReader *reader = td_page_get_reader (page);
+  const TdPanelView view
+      = { .iteration = session ? td_session_get_moment (session).iteration : -1,
+          .range = session ? td_session_get_range (session) : (TdRange){ 0 } };
+  TdGradientTable *table = session ? get_table (page, newest, &view, range) : NULL;
+  while (table
+         && !td_gradient_table_load_until (table, reader, range, view.iteration,
+                                           g_get_monotonic_time () + LOAD_US))
+    ;
+  return table;
+}
+
+/* The row of the parameter that is selected, else the first. */
+static guint
+selected_row (TdPage *page, const TdGradientTable *table)
+{
+  guint n;
+  const guint64 *keys = td_session_get_selection (td_page_get_session (page), &n);
+  for (guint row = 0; n && row < td_gradient_table_n_rows (table); row++)
+    if (td_gradient_table_key (table, row) == keys[0])
+      return row;
+  return 0;
+}
+
+static char *
+dup_csv (TdPage *page, const char *name)
+{
+  gboolean missing = g_str_equal (name, "missing");
+  guint newest = g_str_equal (name, "newest") ? NEWEST : missing ? 1 : 0;
+  TdGradientRange range;
+  TdGradientRules rules;
+  TdGradientTable *table = get_whole_table (page, newest, &range);
+  if (!table || td_gradient_table_n_rows (table) == 0)
+    return NULL;
+  get_rules (&rules);
+  if (g_str_equal (name, "findings"))
+    return td_gradient_print_findings (table, &range, &rules, "csv");
+  if (g_str_equal (name, "ridge"))
+    return td_gradient_print_ridge (table, &range, selected_row (page, table), "csv");
+  return td_gradient_print (
+      table, &range, td_session_get_moment (td_page_get_session (page)).iteration, "csv");
+}
+
 static void
 forget_session (TdPage *page)
 {
@@ -163,6 +213,7 @@ td_gradients_page_class_init (TdGradientsPageClass *klass)
   TdPageClass *class = TD_PAGE_CLASS (klass);
   class->name = "gradients";
   class->title = N_ ("Gradients");
+  class->dup_csv = dup_csv;
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_session = forget_session;

@@ -7,6 +7,7 @@
 
 #include "scene/td-format.h"
 #include "schedule/td-schedule.h"
+#include "widgets/td-csv.h"
 #include "widgets/td-gradual-list.h"
 #include "widgets/td-index-list.h"
 
@@ -250,6 +251,19 @@ td_iterations_page_get_n_rows (TdIterationsPage *self)
   return n_rows (self);
 }
 
+static char *
+dup_cell (gpointer self, gconstpointer column, guint row)
+{
+  return ((const Column *)column)->text (self, row);
+}
+
+static char *
+dup_csv (gpointer data)
+{
+  TdIterationsPage *self = data;
+  return self->session ? td_csv_dup_table (self->view, n_rows (self), dup_cell, self) : NULL;
+}
+
 static void
 td_iterations_page_dispose (GObject *object)
 {
@@ -286,6 +300,7 @@ td_iterations_page_init (TdIterationsPage *self)
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
     td_index_table_add (self->view, _ (columns[i].title), columns[i].expand, &columns[i],
                         G_CALLBACK (setup_cell), G_CALLBACK (bind_cell), NULL, self);
+  td_csv_provide (GTK_WIDGET (self->view), dup_csv, self);
   self->scroller = gtk_scrolled_window_new ();
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->scroller), GTK_WIDGET (self->view));
   gtk_widget_set_parent (self->scroller, GTK_WIDGET (self));

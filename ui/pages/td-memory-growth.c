@@ -318,6 +318,17 @@ static const TdPicture pictures[] = {
     press_row, move_row, .named = TRUE },
 };
 
+static char *
+dup_csv (TdPage *page, const char *name)
+{
+  TdMemoryGrowth *self = TD_MEMORY_GROWTH (page);
+  TdHolders *holders = is_growth (name) ? get_holders (self) : NULL;
+  TdRetained *retained = is_growth (name) ? NULL : get_retained (self);
+  return holders    ? td_growth_print (holders, "csv")
+         : retained ? td_retained_print (retained, "csv")
+                    : NULL;
+}
+
 /* ---- the sentence ---- */
 
 typedef struct
@@ -492,6 +503,7 @@ td_memory_growth_class_init (TdMemoryGrowthClass *klass)
   G_OBJECT_CLASS (klass)->finalize = td_memory_growth_finalize;
   class->name = "growth";
   class->title = N_ ("Growth");
+  class->dup_csv = dup_csv;
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_session = forget_session;

@@ -10,6 +10,7 @@
 #include "pages/td-memory-oom.h"
 #include "pages/td-memory-stacks.h"
 #include "pages/td-memory-what-if.h"
+#include "scene/td-sink.h"
 
 #define HISTORY_COLUMNS 400
 
@@ -201,6 +202,41 @@ static const TdPicture pictures[] = {
   { "blocks", N_ ("Blocks"), N_ ("Blocks of memory alive at the playhead"), make_blocks },
 };
 
+/* ---- as tables ---- */
+
+static char *
+dup_history (const TdMemoryHistory *history)
+{
+  GString *text = g_string_new ("iteration,peak_bytes\n");
+  for (guint i = 0; i < history->n; i++)
+    if (i == 0 || history->iteration[i] != history->iteration[i - 1])
+      g_string_append_printf (text, "%" G_GINT64_FORMAT ",%" G_GUINT64_FORMAT "\n",
+                              history->iteration[i], history->peak[i]);
+  return g_string_free (text, FALSE);
+}
+
+static char *
+dup_csv (TdPage *page, const char *name)
+{
+  TdMemoryPage *self = TD_MEMORY_PAGE (page);
+  TdSession *session = td_page_get_session (page);
+  TdIteration *iteration = td_page_get_iteration (page);
+  TdSink sink = { 0 };
+  if (!session || !iteration)
+    return NULL;
+  if (g_str_equal (name, "iterations"))
+    {
+      TdMemoryHistory *history = get_history (self, td_session_get_range (session));
+      return history ? dup_history (history) : NULL;
+    }
+  sink.text = g_string_new (NULL);
+  if (g_str_equal (name, "events"))
+    td_memory_events_print (iteration, get_profile (self), "csv", &sink);
+  else
+    td_memory_blocks_print (iteration, td_session_get_moment (session).event, 0, "csv", &sink);
+  return g_string_free (sink.text, FALSE);
+}
+
 /* ---- the perspective ---- */
 
 static void
@@ -291,6 +327,7 @@ td_memory_page_class_init (TdMemoryPageClass *klass)
   G_OBJECT_CLASS (klass)->finalize = td_memory_page_finalize;
   class->name = "memory";
   class->title = N_ ("Memory");
+  class->dup_csv = dup_csv;
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_moment = forget_moment;

@@ -6,6 +6,7 @@
 
 #include "memory/td-memory.h"
 #include "tape/td-devices.h"
+#include "widgets/td-csv.h"
 #include "widgets/td-hover-row.h"
 #include "widgets/td-index-list.h"
 
@@ -140,6 +141,19 @@ static void
 unbind_cell (GtkListItemFactory *factory, GtkListItem *item, TdMemoryStacks *self)
 {
   td_hover_row_set (gtk_widget_get_parent (gtk_list_item_get_child (item)), NULL, 0, NULL);
+}
+
+static char *
+dup_cell (gpointer self, gconstpointer column, guint row)
+{
+  return ((const Column *)column)->text (self, get_block (self, row));
+}
+
+static char *
+dup_csv (gpointer data)
+{
+  TdMemoryStacks *self = data;
+  return self->blocks ? td_csv_dup_table (self->table, self->shown->len, dup_cell, self) : NULL;
 }
 
 /* ---- the stack ---- */
@@ -380,6 +394,7 @@ td_memory_stacks_build (TdMemoryStacks *self, GtkBuilder *builder)
   g_signal_connect_object (self->all, "clicked", G_CALLBACK (all_clicked), self, 0);
   self->selection = td_index_list_new_selection (self->list, G_CALLBACK (row_selected), self);
   self->table = td_index_table_new (self->selection, _ ("Blocks of memory at the playhead"));
+  td_csv_provide (GTK_WIDGET (self->table), dup_csv, self);
   gtk_widget_set_name (GTK_WIDGET (self->table), "stacks-table");
   gtk_widget_add_css_class (GTK_WIDGET (self->table), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)

@@ -65,6 +65,13 @@ static const TdPicture pictures[] = {
     make_picture, .axis = TD_AXIS_EVENTS, .named = TRUE },
 };
 
+static char *
+dup_csv (TdPage *page, const char *name)
+{
+  TdWhatIf *what_if = get_what_if (TD_MEMORY_WHAT_IF (page));
+  return what_if ? td_what_if_print (what_if, NULL, "csv") : NULL;
+}
+
 /* ---- the head ---- */
 
 static void
@@ -158,6 +165,7 @@ td_memory_what_if_class_init (TdMemoryWhatIfClass *klass)
   G_OBJECT_CLASS (klass)->finalize = td_memory_what_if_finalize;
   class->name = "what-if";
   class->title = N_ ("What If");
+  class->dup_csv = dup_csv;
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_session = forget_session;

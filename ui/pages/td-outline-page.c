@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "pages/td-outline-model.h"
+#include "scene/td-format.h"
+#include "widgets/td-csv.h"
 #include "widgets/td-gradual-list.h"
 #include "widgets/td-hover-row.h"
 #include "settings/td-tip.h"
@@ -239,6 +241,45 @@ append_column (TdOutlinePage *self, const Column *column)
   gtk_column_view_column_set_expand (view_column, column && column->tree);
   gtk_column_view_append_column (self->view, view_column);
   g_object_unref (view_column);
+}
+
+/* ---- as a table ---- */
+
+/* A line for each layer and operation, whatever is open, with the depth that it stands at. */
+static void
+print_rows (GListModel *rows, guint depth, GString *text)
+{
+  for (guint i = 0; rows && i < g_list_model_get_n_items (rows); i++)
+    {
+      g_autoptr (TdOutlineRow) row = g_list_model_get_item (rows, i);
+      if (td_outline_row_get_kind (row) > TD_OUTLINE_SPAN)
+        continue;
+      g_string_append_printf (text, "%u,%d", depth, td_outline_row_get_event (row));
+      for (guint c = 0; c < G_N_ELEMENTS (columns); c++)
+        {
+          g_autofree char *field = columns[c].text (row);
+          g_string_append_c (text, ',');
+          td_csv_append (text, field);
+        }
+      g_string_append_c (text, '\n');
+      g_autoptr (GListModel) children = td_outline_row_get_children (row);
+      print_rows (children, depth + 1, text);
+    }
+}
+
+static char *
+dup_csv (gpointer data)
+{
+  TdOutlinePage *self = data;
+  if (!self->model)
+    return NULL;
+  GString *text = g_string_new (_ ("Depth,Event"));
+  for (guint c = 0; c < G_N_ELEMENTS (columns); c++)
+    g_string_append_printf (text, ",%s", _ (columns[c].title));
+  g_string_append_c (text, '\n');
+  g_autoptr (GListModel) roots = td_outline_model_get_roots (self->model);
+  print_rows (roots, 0, text);
+  return g_string_free (text, FALSE);
 }
 
 /* ---- tree ---- */
@@ -589,6 +630,7 @@ td_outline_page_init (TdOutlinePage *self)
 {
   self->expanded = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
   self->view = GTK_COLUMN_VIEW (gtk_column_view_new (NULL));
+  td_csv_provide (GTK_WIDGET (self->view), dup_csv, self);
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-dense");
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   _ ("Outline of the computation graph"), -1);

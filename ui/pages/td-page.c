@@ -5,6 +5,7 @@
 #include <glib/gi18n-lib.h>
 #include <string.h>
 
+#include "widgets/td-csv.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-stack-switcher.h"
 
@@ -280,6 +281,13 @@ view_gone (gpointer views, GObject *view)
   g_ptr_array_remove_fast (views, view);
 }
 
+static char *
+dup_csv (gpointer data)
+{
+  const PictureData *picture = data;
+  return TD_PAGE_GET_CLASS (picture->page)->dup_csv (picture->page, picture->picture->name);
+}
+
 static GtkWidget *
 new_view (TdPage *self, const TdPicture *picture)
 {
@@ -288,6 +296,8 @@ new_view (TdPage *self, const TdPicture *picture)
   *data = (PictureData){ self, picture };
   GtkWidget *view = td_scene_view_new (_ (picture->label), make_picture, data);
   g_object_set_data_full (G_OBJECT (view), "picture", data, g_free);
+  if (TD_PAGE_GET_CLASS (self)->dup_csv)
+    td_csv_provide (view, dup_csv, data);
   g_signal_connect (view, "pressed", G_CALLBACK (pressed), data);
   g_signal_connect (view, "dragged", G_CALLBACK (dragged), data);
   g_signal_connect (view, "scrolled", G_CALLBACK (scrolled), data);

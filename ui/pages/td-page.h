@@ -65,6 +65,9 @@ struct _TdPageClass
   void (*selection_changed) (TdPage *self);
   /* Return the key that a hit stands for, where it does not carry it itself; 0: none. */
   guint64 (*key_of) (TdPage *self, const TdSceneHit *hit);
+  /* Write what a picture shows as comma-separated values; NULL: it is no table. Owner: the
+   * caller. */
+  char *(*dup_csv) (TdPage *self, const char *name);
   /* Say more of what a picture is drawn with. */
   void (*place) (TdPage *self, const char *name, TdPanelView *view);
   /* Put something around a picture in the panel; returns the picture itself or what holds it.

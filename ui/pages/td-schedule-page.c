@@ -10,6 +10,7 @@
 #include "pages/td-schedule-flame.h"
 #include "pages/td-schedule-rows.h"
 #include "pages/td-schedule-static.h"
+#include "scene/td-sink.h"
 #include "schedule/td-advice-scene.h"
 
 /* The pictures that have a bar above them. */
@@ -144,6 +145,37 @@ move_row (TdPage *page, const char *name, int delta, GtkWidget *view)
   return td__schedule_move (data_of (page), name, delta);
 }
 
+/* What has no rows, as buffers over the events, is no table. */
+static char *
+dup_csv (TdPage *page, const char *name)
+{
+  TdScheduleData *data = data_of (page);
+  TdSink sink = { 0 };
+  guint function;
+  if (g_str_equal (name, "static"))
+    {
+      TdStatics *statics = td__schedule_get_statics (data, &function);
+      return statics ? td_statics_print (statics, (gint)function, "csv") : NULL;
+    }
+  if (g_str_equal (name, "explain"))
+    {
+      TdExplain *explain = td__schedule_get_explain (data, &function);
+      return explain ? td_explain_print (explain, (gint)function, "csv") : NULL;
+    }
+  TdFlame *flame = g_str_equal (name, "flame") ? td__schedule_get_flame (data) : NULL;
+  TdSchedule *schedule = g_str_equal (name, "order") || g_str_equal (name, "timeline")
+                             ? td__schedule_get_schedule (data)
+                             : NULL;
+  if (!flame && !schedule)
+    return NULL;
+  sink.text = g_string_new (NULL);
+  if (flame)
+    td_flame_print (flame, data->flame_size, "csv", &sink);
+  else
+    td_schedule_print (schedule, data->advice, NULL, "csv", &sink);
+  return g_string_free (sink.text, FALSE);
+}
+
 static const TdPicture pictures[] = {
   { "order", N_ ("Order"), N_ ("Operations in order of execution"), make_order, press_row,
     move_row },
@@ -263,6 +295,7 @@ td_schedule_page_class_init (TdSchedulePageClass *klass)
   G_OBJECT_CLASS (klass)->finalize = td_schedule_page_finalize;
   class->name = "schedule";
   class->title = N_ ("Schedule");
+  class->dup_csv = dup_csv;
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_moment = forget_moment;

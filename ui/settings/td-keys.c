@@ -93,7 +93,7 @@ static const TdKey keys[] = {
   { "win.copy-link", N_ ("Copy a link to this moment"), WINDOW, "<Control><Shift>l", "" },
   { "win.save-copy", N_ ("Save a copy"), WINDOW, "<Control><Shift>s", "" },
   { "win.export", N_ ("Export"), WINDOW, "<Control><Shift>e", "" },
-  { "win.export-panel", N_ ("Export the picture that has the keyboard"), WINDOW, "<Control><Shift>g", "" },
+  { "win.export-panel", N_ ("Export the picture or table that has the keyboard"), WINDOW, "<Control><Shift>g", "" },
   { "win.lesson-next", N_ ("Next step of the lesson"), WINDOW, "<Control>Page_Down <Control>KP_Page_Down", "" },
   { "win.lesson-back", N_ ("Step of the lesson before"), WINDOW, "<Control>Page_Up <Control>KP_Page_Up", "" },
   { "win.close", N_ ("Close window"), WINDOW, "<Control>w", "" },

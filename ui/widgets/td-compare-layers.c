@@ -4,6 +4,7 @@
 
 #include "settings/td-tip.h"
 #include "widgets/td-compare-list.h"
+#include "widgets/td-csv.h"
 #include "widgets/td-index-list.h"
 
 #include <glib/gi18n-lib.h>
@@ -127,6 +128,22 @@ get_row (TdCompareLayers *self, guint i, TdPortRow *row)
     return FALSE;
   td_port_get_row (self->port, i, row);
   return TRUE;
+}
+
+static char *
+dup_cell (gpointer self, gconstpointer column, guint i)
+{
+  TdPortRow row;
+  return get_row (self, i, &row) ? ((const Column *)column)->text (&row) : g_strdup ("");
+}
+
+static char *
+dup_csv (gpointer data)
+{
+  TdCompareLayers *self = data;
+  return self->port
+             ? td_csv_dup_table (self->view, td_port_get_n_rows (self->port), dup_cell, self)
+             : NULL;
 }
 
 static void
@@ -342,6 +359,7 @@ td_compare_layers_init (TdCompareLayers *self)
   self->selection
       = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
   self->view = td_index_table_new (self->selection, _ ("Layers of both sides"));
+  td_csv_provide (GTK_WIDGET (self->view), dup_csv, self);
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
     td_index_table_add (self->view, _ (columns[i].title), columns[i].expand, &columns[i],

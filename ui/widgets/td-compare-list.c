@@ -5,6 +5,7 @@
 
 #include <glib/gi18n-lib.h>
 
+#include "widgets/td-csv.h"
 #include "widgets/td-gradual-list.h"
 #include "widgets/td-hover-row.h"
 #include "widgets/td-index-list.h"
@@ -348,6 +349,14 @@ td_compare_list_finalize (GObject *object)
   G_OBJECT_CLASS (td_compare_list_parent_class)->finalize (object);
 }
 
+/* The differences, as they are copied. */
+static char *
+dup_csv (gpointer data)
+{
+  TdCompareList *self = data;
+  return self->compare ? td_compare_print (self->compare, "csv", FALSE) : NULL;
+}
+
 static void
 td_compare_list_class_init (TdCompareListClass *klass)
 {
@@ -372,6 +381,7 @@ td_compare_list_init (TdCompareList *self)
 {
   self->entries = g_array_new (FALSE, FALSE, sizeof (Entry));
   self->list = td_index_list_new ();
+  td_csv_provide (GTK_WIDGET (self), dup_csv, self);
   self->selection
       = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
   gtk_widget_init_template (GTK_WIDGET (self));

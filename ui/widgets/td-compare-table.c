@@ -5,6 +5,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "widgets/td-compare-list.h"
+#include "widgets/td-csv.h"
 #include "widgets/td-hover-row.h"
 #include "widgets/td-index-list.h"
 
@@ -127,6 +128,20 @@ static const Column columns[] = {
   { N_ ("Change"), dup_bytes_change, TRUE, FALSE },
 };
 
+static char *
+dup_cell (gpointer self, gconstpointer column, guint row)
+{
+  return ((const Column *)column)->text (((TdCompareTable *)self)->compare, row);
+}
+
+static char *
+dup_csv (gpointer data)
+{
+  TdCompareTable *self = data;
+  return self->compare ? td_csv_dup_table (self->view, self->compare->n_rows, dup_cell, self)
+                       : NULL;
+}
+
 static void
 setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdCompareTable *self)
 {
@@ -219,6 +234,7 @@ td_compare_table_init (TdCompareTable *self)
   self->selection
       = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
   self->view = td_index_table_new (self->selection, _ ("Operations of both sides"));
+  td_csv_provide (GTK_WIDGET (self->view), dup_csv, self);
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-compare-table");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
     td_index_table_add (self->view, _ (columns[i].title), columns[i].expand, &columns[i],

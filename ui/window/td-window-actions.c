@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "settings/td-keys.h"
+#include "widgets/td-csv.h"
 #include "widgets/td-scene-view.h"
 
 #define ZOOM_STEP 1.25
@@ -296,11 +297,63 @@ run_save_picture (TdWindow *self, const char *parameter)
   save_picture (self, parameter);
 }
 
-/* The picture of a panel that has the keyboard. NULL: none has. */
+static gboolean
+is_panel (GtkWidget *focus)
+{
+  return focus
+         && (td_csv_is_provided (focus) || gtk_widget_get_ancestor (focus, TD_TYPE_SCENE_VIEW));
+}
+
+static gboolean
+is_menu (GtkWidget *focus)
+{
+  return focus
+         && (gtk_widget_get_ancestor (focus, GTK_TYPE_POPOVER)
+             || gtk_widget_get_ancestor (focus, GTK_TYPE_MENU_BUTTON));
+}
+
+/* What has the keyboard, or had it before the menu took it. NULL: nothing. */
+static GtkWidget *
+focused_panel (TdWindow *self)
+{
+  GtkWidget *focus = gtk_window_get_focus (GTK_WINDOW (self));
+  if (is_menu (focus))
+    focus = self->panel && gtk_widget_get_mapped (self->panel) ? self->panel : NULL;
+  return focus;
+}
+
+void
+td__window_note_focus (TdWindow *self)
+{
+  GtkWidget *focus = gtk_window_get_focus (GTK_WINDOW (self));
+  if (is_menu (focus))
+    return;
+  g_set_weak_pointer (&self->panel, is_panel (focus) ? focus : NULL);
+}
+
+static gboolean
+has_table (TdWindow *self)
+{
+  GtkWidget *focus = focused_panel (self);
+  return focus && td_csv_is_provided (focus);
+}
+
+static gboolean
+save_table (TdWindow *self, const char *path, GError **error)
+{
+  GtkWidget *focus = focused_panel (self);
+  g_autofree char *text = focus ? td_csv_dup (focus) : NULL;
+  if (text)
+    return g_file_set_contents (path, text, -1, error);
+  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, _ ("There is no table here"));
+  return FALSE;
+}
+
+/* The picture of that panel. NULL: it has none. */
 static TdScene *
 focused_scene (TdWindow *self)
 {
-  GtkWidget *focus = gtk_window_get_focus (GTK_WINDOW (self));
+  GtkWidget *focus = focused_panel (self);
   GtkWidget *view = focus ? gtk_widget_get_ancestor (focus, TD_TYPE_SCENE_VIEW) : NULL;
   return view ? td_scene_view_get_scene (TD_SCENE_VIEW (view)) : NULL;
 }
@@ -310,23 +363,32 @@ save_panel (TdWindow *self, const char *path)
 {
   g_autoptr (GError) error = NULL;
   TdScene *scene = focused_scene (self);
-  if (!scene)
+  gboolean table = g_str_has_suffix (path, ".csv");
+  if (!scene && !table)
     {
-      td__window_toast (self, _ ("Put the keyboard into a picture first"));
+      td__window_toast (self, _ ("Put the keyboard into a picture or a table first"));
       return;
     }
-  save_scene (scene, path, &error);
+  if (table)
+    save_table (self, path, &error);
+  else
+    save_scene (scene, path, &error);
   say_saved (self, path, error);
 }
 
 static void
 run_export_panel (TdWindow *self, const char *parameter)
 {
-  if (focused_scene (self))
+  if (focused_scene (self) && has_table (self))
+    td__window_ask_where (self, _ ("Export the Picture (.png, .svg, .pdf) or Its Table (.csv)"),
+                          "picture.svg", save_panel);
+  else if (focused_scene (self))
     td__window_ask_where (self, _ ("Export the Picture (.png, .svg or .pdf)"), "picture.svg",
                           save_panel);
+  else if (has_table (self))
+    td__window_ask_where (self, _ ("Export the Table (.csv)"), "table.csv", save_panel);
   else
-    td__window_toast (self, _ ("Put the keyboard into a picture first"));
+    td__window_toast (self, _ ("Put the keyboard into a picture or a table first"));
 }
 
 static void

@@ -42,6 +42,7 @@ new_menu (void)
     { 1, N_ ("Cop_y Link to This Moment"), "win.copy-link" },
     { 1, N_ ("_Save a Copy…"), "win.save-copy" },
     { 1, N_ ("_Export Picture…"), "win.export" },
+    { 1, N_ ("Export _Panel or Table…"), "win.export-panel" },
     { 1, N_ ("Evaluate E_xpression"), "win.evaluate" },
     { 1, N_ ("Save _Values…"), "win.export-values" },
     { 1, N_ ("Recomp_ute This Iteration"), "win.recompute" },
@@ -136,6 +137,7 @@ build_header (TdWindow *self)
   GtkWidget *menu = gtk_menu_button_new ();
   gtk_menu_button_set_icon_name (GTK_MENU_BUTTON (menu), "open-menu-symbolic");
   gtk_menu_button_set_primary (GTK_MENU_BUTTON (menu), TRUE);
+  gtk_widget_set_name (menu, "main-menu");
   gtk_menu_button_set_menu_model (GTK_MENU_BUTTON (menu), get_menu ());
   gtk_widget_set_tooltip_text (menu, _ ("Main Menu"));
   gtk_accessible_update_property (GTK_ACCESSIBLE (menu), GTK_ACCESSIBLE_PROPERTY_LABEL,
@@ -318,6 +320,7 @@ build (TdWindow *self)
   td__window_add_help (self);
   bind_settings (self);
   gtk_widget_set_size_request (GTK_WIDGET (self), MIN_WIDTH, MIN_HEIGHT);
+  g_signal_connect (self, "notify::focus-widget", G_CALLBACK (td__window_note_focus), NULL);
   g_signal_connect (self, "close-request", G_CALLBACK (td__window_ask_to_close), NULL);
   take_drops (self);
   td__window_look_on (self);

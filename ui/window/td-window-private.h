@@ -100,6 +100,7 @@ struct _TdWindow
   guint asking_cost;        /* the source that asks what recording costs, 0: none */
   guint connecting;         /* the source that tries to connect again, 0: none */
   guint clearing;           /* that which keeps all runs to their budget, 0: none */
+  GtkWidget *panel;         /* that had the keyboard last, outside menus; weak, or NULL */
   guint n_connects;
   guint playing;         /* timer that plays a recording */
   GPtrArray *own_breaks; /* texts of the breakpoints this window has set */
@@ -137,6 +138,9 @@ void td__window_update_title (TdWindow *self);
 
 /** Stop playing a recording. FALSE: nothing was playing. */
 gboolean td__window_stop_playing (TdWindow *self);
+
+/** The keyboard has gone elsewhere: remember the picture or table that has it. */
+void td__window_note_focus (TdWindow *self);
 
 /** Ask from now on what recording costs, until the connection ends; ask no more. */
 void td__window_ask_cost (TdWindow *self);

@@ -240,6 +240,7 @@ td_window_dispose (GObject *object)
   g_clear_handle_id (&self->playing, g_source_remove);
   g_clear_handle_id (&self->connecting, g_source_remove);
   td__window_end_cost (self);
+  g_clear_weak_pointer (&self->panel);
   g_clear_handle_id (&self->clearing, g_source_remove);
   g_clear_handle_id (&self->importing, g_source_remove);
   td_job_drop (g_steal_pointer (&self->recompute), self);
