@@ -467,6 +467,41 @@ find__takes_a_layer_an_operation_a_shape_a_type_and_a_place (void **state)
 }
 
 static gboolean
+marks_found (gpointer n)
+{
+  return count_lines ("text ", "\"●") == GPOINTER_TO_UINT (n);
+}
+
+/* The one that is selected is one of them; a layer that is folded says how many it hides. */
+static void
+find__marks_all_matches_at_once (void **state)
+{
+  open_at ("i=59&e=12");
+  td_graph_view_expand_to (canvas (), 0);
+  ui_test_settle ();
+  assert_int_equal (find ("conv2"), 6);
+  ui_test_settle ();
+  assert_int_equal (count_selected (), 1);
+  td_graph_view_expand_to (canvas (), 0); /* what hides the first was opened */
+  ui_test_settle ();
+  assert_true (count_lines ("text ", "\"● ") > 0);
+  ui_test_save_picture ("find-folded.png");
+  td_graph_view_expand_to (canvas (), -1);
+  ui_test_wait ("six that are marked", marks_found, GUINT_TO_POINTER (6));
+  ui_test_settle ();
+  ui_test_save_picture ("find-open.png");
+  ui_test_do ("go-to", "i=58&e=3");
+  ui_test_wait ("six in another iteration", marks_found, GUINT_TO_POINTER (6));
+  assert_int_equal (find ("no such name"), 0);
+  ui_test_wait ("none that is marked", marks_found, GUINT_TO_POINTER (0));
+  ui_test_do ("find", NULL);
+  assert_int_equal (find ("conv2"), 6);
+  ui_test_wait ("six that are marked", marks_found, GUINT_TO_POINTER (6));
+  assert_true (td_graph_page_close_find (td_workspace_get_graph (ui_test_workspace ())));
+  ui_test_wait ("none that is marked", marks_found, GUINT_TO_POINTER (0));
+}
+
+static gboolean
 press_key (guint keyval)
 {
   return ui_test_press_key (GTK_WIDGET (canvas ()), keyval);
@@ -550,6 +585,7 @@ main (int argc, char **argv)
     ui_test (canvas__minimap_is_there_for_what_is_out_of_sight),
     ui_test (canvas__minimap_drags_the_view),
     ui_test (canvas__lights_up_as_a_recording_is_played),
+    ui_test (find__marks_all_matches_at_once),
     ui_test (find__takes_a_layer_an_operation_a_shape_a_type_and_a_place),
     ui_test (canvas__is_walked_by_the_keyboard_alone),
     ui_test (canvas__is_saved_whole_as_svg_and_dot),

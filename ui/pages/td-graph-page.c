@@ -15,6 +15,8 @@ struct _TdGraphPage
   TdGraphView *view;
   GtkLabel *crumbs, *zoom, *heat_label;
   TdFindBar *find;
+  char *wanted; /* all of it is marked, in iteration `marked`; NULL: nothing is */
+  gint64 marked;
   GtkMenuButton *heat_button;
   GtkBox *heats;
   GtkToggleButton *top_bottom, *left_right;
@@ -80,16 +82,55 @@ show_zoom (TdGraphPage *self)
   gtk_label_set_text (self->zoom, text);
 }
 
+/* ---- what is found ---- */
+
+/* All that is found is marked in the picture, in folded layers by how many they hide. */
+static void
+mark_found (TdGraphPage *self, TdIteration *iteration, const GArray *found)
+{
+  guint n = td_iteration_get_n_events (iteration);
+  g_autofree guint8 *marks = g_new0 (guint8, n + 1);
+  for (guint i = 0; i < found->len; i++)
+    marks[g_array_index (found, gint32, i)] = TD_MARK_FOUND;
+  td_graph_view_set_marks (self->view, found->len ? marks : NULL, n);
+  self->marked = td_iteration_get_number (iteration);
+}
+
+static void
+forget_found (TdGraphPage *self)
+{
+  g_clear_pointer (&self->wanted, g_free);
+  td_graph_view_set_marks (self->view, NULL, 0);
+}
+
+/* Events of another iteration are others: the same is looked for there, and nothing selected.
+ */
+static void
+mark_again (TdGraphPage *self)
+{
+  if (!self->wanted || td_session_get_moment (self->session).iteration == self->marked)
+    return;
+  TdIteration *iteration = td_session_get_expected (self->session);
+  if (!iteration)
+    return;
+  g_autoptr (GArray) found
+      = td_viz_graph_find_text (td_iteration_get_graph (iteration), self->wanted);
+  mark_found (self, iteration, found);
+  td_iteration_unref (iteration);
+}
+
 void
 td_graph_page_set_session (TdGraphPage *self, TdSession *session)
 {
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   g_set_object (&self->session, session);
+  forget_found (self);
   td_graph_view_set_session (self->view, session);
   if (!session)
     return;
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_crumbs), self);
+  g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (mark_again), self);
   g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (show_crumbs), self);
   show_crumbs (self);
 }
@@ -106,18 +147,21 @@ guint
 td_graph_page_search (TdGraphPage *self, const char *text)
 {
   TdIteration *iteration = self->session ? td_session_get_expected (self->session) : NULL;
+  forget_found (self);
   if (!iteration || !*text)
     {
       g_clear_pointer (&iteration, td_iteration_unref);
       td_find_bar_set_words (self->find, "");
       return 0;
     }
+  self->wanted = g_strdup (text);
   const TdTapeIteration *tape = td_iteration_get_tape (iteration);
   GArray *found = td_viz_graph_find_text (td_iteration_get_graph (iteration), text);
   guint n = found->len, n_selected;
   const guint64 *keys = td_session_get_selection (self->session, &n_selected);
   gint from = n_selected ? td_iteration_find (iteration, keys[0]) : -1;
   guint chosen = 0;
+  mark_found (self, iteration, found);
   while (chosen < n && g_array_index (found, gint32, chosen) <= from)
     chosen++;
   if (chosen == n)
@@ -146,6 +190,7 @@ search (TdFindBar *bar, const char *text, TdGraphPage *self)
 static void
 find_closed (TdFindBar *bar, TdGraphPage *self)
 {
+  forget_found (self);
   gtk_widget_grab_focus (GTK_WIDGET (self->view));
 }
 

@@ -49,7 +49,8 @@ static const char *const phase_titles[TD_TAPE_N_PHASES]
 static const char *const mark_classes[TD_N_MARKS]
     = { [TD_MARK_NONE] = "td-mark-none",       [TD_MARK_ADDED] = "td-mark-added",
         [TD_MARK_REMOVED] = "td-mark-removed", [TD_MARK_CHANGED] = "td-mark-changed",
-        [TD_MARK_FUSED] = "td-mark-fused",     [TD_MARK_NUMBERS] = "td-mark-changed" };
+        [TD_MARK_FUSED] = "td-mark-fused",     [TD_MARK_NUMBERS] = "td-mark-changed",
+        [TD_MARK_FOUND] = "td-mark-none" };
 
 void
 td_compare_set_mark_class (GtkWidget *label, TdMark mark)

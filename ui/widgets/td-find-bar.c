@@ -33,8 +33,15 @@ td_find_bar_close (TdFindBar *self)
   if (!gtk_search_bar_get_search_mode (GTK_SEARCH_BAR (self->bar)))
     return FALSE;
   gtk_search_bar_set_search_mode (GTK_SEARCH_BAR (self->bar), FALSE);
-  g_signal_emit (self, signals[CLOSED], 0);
   return TRUE;
+}
+
+/* By its own button, too. */
+static void
+mode_changed (TdFindBar *self)
+{
+  if (!gtk_search_bar_get_search_mode (GTK_SEARCH_BAR (self->bar)))
+    g_signal_emit (self, signals[CLOSED], 0);
 }
 
 void
@@ -84,6 +91,8 @@ td_find_bar_init (TdFindBar *self)
   self->bar = gtk_search_bar_new ();
   gtk_search_bar_set_child (GTK_SEARCH_BAR (self->bar), row);
   gtk_search_bar_set_show_close_button (GTK_SEARCH_BAR (self->bar), TRUE);
+  g_signal_connect_swapped (self->bar, "notify::search-mode-enabled", G_CALLBACK (mode_changed),
+                            self);
   gtk_widget_set_parent (self->bar, GTK_WIDGET (self));
 }
 

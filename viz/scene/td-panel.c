@@ -59,6 +59,7 @@ const TdMarkLook td_mark_looks[TD_N_MARKS] = {
   [TD_MARK_CHANGED] = { "~", "changed", TD_ROLE_CHANGED, TD_DASH_FINE },
   [TD_MARK_FUSED] = { "⇄", "fused", TD_ROLE_FUSED, TD_DASH_NONE },
   [TD_MARK_NUMBERS] = { "≠", "with other numbers", TD_ROLE_CHANGED, TD_DASH_DOTTED },
+  [TD_MARK_FOUND] = { "●", "found", TD_ROLE_FUSED, TD_DASH_NONE },
 };
 // clang-format on
 

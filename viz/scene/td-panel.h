@@ -14,7 +14,7 @@
 
 G_BEGIN_DECLS
 
-/* What a comparison says of an operation. */
+/* What a comparison, or who looks for something, says of an operation. */
 typedef enum
 {
   TD_MARK_NONE, /* the same on both sides */
@@ -23,6 +23,7 @@ typedef enum
   TD_MARK_CHANGED,
   TD_MARK_FUSED,
   TD_MARK_NUMBERS, /* the same call with other numbers */
+  TD_MARK_FOUND,   /* it is what was looked for */
   TD_N_MARKS
 } TdMark;
 
