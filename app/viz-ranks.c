@@ -31,7 +31,7 @@ static const char help[]
       "--iteration N   of the first rank that has it; default: that of the first finding, "
       "else\n"
       "                the last\n"
-      "--format text|json|svg|png|pdf   default: by the end of FILE, else text\n"
+      "--format text|csv|json|svg|png|pdf   default: by the end of FILE, else text\n"
       "--theme light|dark|high-contrast|chainer   --scale K   --width W   --height H   "
       "pictures\n"
       "-o FILE         - is standard output\n"
@@ -50,7 +50,7 @@ static const struct
   { "matrix", td_ranks_matrix_print, td_ranks_matrix_scene },
 };
 
-static const char *const formats[] = { "text", "json", "svg", "png", "pdf" };
+static const char *const formats[] = { "text", "csv", "json", "svg", "png", "pdf" };
 
 typedef struct
 {
@@ -140,7 +140,7 @@ static const struct
   const char *expected;
 } options[] = {
   { "--view", set_view, "lanes, ladder or matrix" },
-  { "--format", set_format, "text, json, svg, png or pdf" },
+  { "--format", set_format, "text, csv, json, svg, png or pdf" },
   { "--iteration", set_iteration, "the number of an iteration" },
   { "--theme", set_theme, "light, dark, high-contrast or chainer" },
   { "--scale", set_scale, "a number from 0.05 to 8" },
@@ -221,7 +221,8 @@ write_view (const Ranks *r, TdRanks *ranks, GError **error)
 
   if (!step)
     return FALSE;
-  if (strcmp (r->format, "text") == 0 || strcmp (r->format, "json") == 0)
+  if (strcmp (r->format, "text") == 0 || strcmp (r->format, "csv") == 0
+      || strcmp (r->format, "json") == 0)
     {
       g_autofree char *text = views[view].print (step, r->format);
 

@@ -1,6 +1,8 @@
 /* `tapedeck run --break` on what happens to a graph and to memory, which models/events.c does
  * once: where the program stops, and the line that says why.
  *
+ *     test-break-events [PROGRAM]      the same with a program of real size, of tests/life
+ *
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
 
@@ -156,9 +158,66 @@ alloc_and_pool__are_bytes_of_an_operation_and_of_the_device (void **state)
   assert_runs_through ("pool > 1T", "nothing");
 }
 
-int
-main (void)
+/* ------------------------------------------------------------ programs of real size */
+
+static const char *program;
+
+static TdTestChild
+run_program (const char *condition, const char *argument)
 {
+  char path[128];
+
+  snprintf (path, sizeof path, "tests/life/%s", program);
+  return TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "-f", "--quiet", "-o",
+                      td_test_tmp ("life.tdtape"), "--break", condition, td_test_build (path),
+                      "iterations=8", argument);
+}
+
+static void
+assert_program_stops (const char *condition, const char *argument, const char *says)
+{
+  TdTestChild child = run_program (condition, argument);
+
+  assert_child_status (child, 3);
+  assert_contains (child.err, says);
+  td_test_child_clear (&child);
+}
+
+static void
+program__stops_at_its_mistakes (void **state)
+{
+  (void)state;
+  assert_program_stops ("graph changed", "fault=branch",
+                        "the graph of iteration 1 is not that of iteration 0: it has ");
+  assert_program_stops ("held after iteration", "fault=growth",
+                        "of iteration 0 are still there, most of them made by ");
+  assert_program_stops ("growth > 100K && iteration > 1", "fault=growth",
+                        "more are alive after iteration 2 than after the one before");
+}
+
+static void
+program__without_mistakes_does_not_stop (void **state)
+{
+  static const char *const arguments[] = { "static=0", "static=1" };
+
+  (void)state;
+  for (unsigned i = 0; i < 2; i++)
+    {
+      TdTestChild child = run_program (
+          "graph changed || held after iteration || edge cut || guard failed", arguments[i]);
+
+      assert_child_status (child, 0);
+      td_test_child_clear (&child);
+    }
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest of_program[] = {
+    td_test (program__stops_at_its_mistakes),
+    td_test (program__without_mistakes_does_not_stop),
+  };
   const struct CMUnitTest tests[] = {
     td_test (graph_changed__stops_after_the_iteration_that_is_another),
     td_test (graph_changed__is_not_said_of_sizes),
@@ -170,5 +229,8 @@ main (void)
     td_test (alloc_and_pool__are_bytes_of_an_operation_and_of_the_device),
   };
 
+  program = argc > 1 ? argv[1] : NULL;
+  if (program != NULL)
+    return cmocka_run_group_tests (of_program, NULL, NULL);
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

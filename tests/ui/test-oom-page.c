@@ -158,6 +158,10 @@ oom_page__table_names_groups_and_who_keeps_them (void **state)
   assert_contains (text, "parameter net/l2/W");
   assert_contains (text, "user handle, grows.c:50");
   assert_contains (text, "graph of user handle, grows.c:50");
+  g_autofree char *csv = ui_test_dup_csv (ui_test_named ("oom"));
+  assert_contains (csv, "held,arrays,bytes,largest_bytes,made_at,kept_at\n");
+  assert_contains (csv, "\"activation net/l1 (8000, 256)\",");
+  assert_contains (csv, "grows.c:22,");
 }
 
 /* What is estimated is said to be; the same remedies as those of `tapedeck info --oom`. */

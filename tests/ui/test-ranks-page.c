@@ -80,6 +80,23 @@ ranks__shows_the_iteration_at_the_playhead (void **state)
 }
 
 static void
+ranks__have_their_tables_as_csv (void **state)
+{
+  static const char *const rows[][2] = { { "matrix", "kind,path,turn,odd,rank 0" },
+                                         { "ladder", "number,call,rank,state," },
+                                         { "lanes", "rank,kind,start_ns," } };
+  open_ranks ();
+  td_session_set_moment (ui_test_session (), 2, 0);
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *picture = dump (rows[i][0]);
+      g_autofree char *csv
+          = ui_test_dup_csv (GTK_WIDGET (ui_test_panel_scene_view ("ranks", rows[i][0])));
+      assert_contains (csv, rows[i][1]);
+    }
+}
+
+static void
 ranks__finding_leads_to_its_iteration (void **state)
 {
   open_ranks ();
@@ -249,6 +266,7 @@ main (int argc, char **argv)
   const struct CMUnitTest tests[] = {
     ui_test (ranks__of_one_tape_are_its_siblings_too),
     ui_test (ranks__shows_the_iteration_at_the_playhead),
+    ui_test (ranks__have_their_tables_as_csv),
     ui_test (ranks__finding_leads_to_its_iteration),
     ui_test (ranks__of_a_folder_open_on_their_page),
     ui_test (ranks__of_a_folder_open_where_they_part),

@@ -3,6 +3,7 @@
 #include "ui-test.h"
 
 #include <execinfo.h>
+#include <glib/gstdio.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,6 +295,18 @@ ui_test_info_text (void)
 {
   assert_true (gtk_info_bar_get_revealed (GTK_INFO_BAR (window->info_bar)));
   return gtk_label_get_text (window->info_label);
+}
+
+char *
+ui_test_dup_csv (GtkWidget *widget)
+{
+  const char *path = td_test_tmp ("table.csv");
+  char *text = NULL;
+  g_unlink (path);
+  assert_true (gtk_widget_grab_focus (widget));
+  ui_test_do ("save-panel", path);
+  assert_true (g_file_get_contents (path, &text, NULL, NULL));
+  return text;
 }
 
 void

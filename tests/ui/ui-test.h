@@ -71,6 +71,9 @@ void ui_test_save_picture_at (const char *path);
 gboolean ui_test_are_bright_and_dark (const char *bright, const char *dark);
 /** Turn a panel to one of its pages and return that page. */
 GtkWidget *ui_test_panel_page (const char *panel, const char *page);
+/** What "save-panel" writes as CSV of that widget, which takes the keyboard. Owner: the caller;
+ * the test fails where there is no table. */
+char *ui_test_dup_csv (GtkWidget *widget);
 /** The scene view of that page. */
 TdSceneView *ui_test_panel_scene_view (const char *panel, const char *page);
 /** A key, as GTK would, to whoever listens on the widget.  Returns whether it was taken. */

@@ -6,6 +6,7 @@
 #include <glib/gi18n-lib.h>
 
 #include "memory/td-oom.h"
+#include "scene/td-format.h"
 
 #define LEFT_CHARS 52 /* that its lines are broken at, or they would take all the room */
 #define MAX_ROWS 12   /* on show at once */
@@ -159,6 +160,41 @@ move_row (TdPage *page, const char *name, int delta, GtkWidget *view)
   if (delta == 0 && !open_row (self, row, view))
     return NULL;
   return td_oom_describe (get_reader (self), i, row);
+}
+
+static void
+append_site (GString *text, TdTapeReader *reader, guint32 site)
+{
+  char place[512] = "";
+  if (td_tape_reader_site (reader, site))
+    td_tape_reader_site_text (reader, site, place, sizeof place);
+  g_string_append_c (text, ',');
+  td_csv_append (text, place);
+}
+
+static char *
+dup_csv (TdPage *page, const char *name)
+{
+  TdMemoryOom *self = TD_MEMORY_OOM (page);
+  guint i;
+  if (!get_report (self, &i))
+    return NULL;
+  TdTapeReader *reader = get_reader (self);
+  const TdTapeOom *oom = td_tape_reader_oom (reader, i);
+  const TdTapeOomHolder *holders = td_tape_reader_oom_holders (reader, i);
+  GString *text = g_string_new ("held,arrays,bytes,largest_bytes,made_at,kept_at\n");
+  for (guint row = 0; row < oom->n_holders; row++)
+    {
+      g_autofree char *label = td_oom_dup_label (reader, &holders[row]);
+      td_csv_append (text, label);
+      g_string_append_printf (text, ",%u,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT,
+                              holders[row].n, (guint64)holders[row].bytes,
+                              (guint64)holders[row].largest_bytes);
+      append_site (text, reader, holders[row].site);
+      append_site (text, reader, holders[row].holder_site);
+      g_string_append_c (text, '\n');
+    }
+  return g_string_free (text, FALSE);
 }
 
 static const TdPicture pictures[]
@@ -379,6 +415,7 @@ td_memory_oom_class_init (TdMemoryOomClass *klass)
   G_OBJECT_CLASS (klass)->finalize = td_memory_oom_finalize;
   class->name = "oom";
   class->title = N_ ("Out of Memory");
+  class->dup_csv = dup_csv;
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_session = forget_session;

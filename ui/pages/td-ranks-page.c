@@ -232,6 +232,24 @@ make_step (TdPage *page, const TdPanelView *view, Picture picture,
                     : td_panel_message (view, _ ("Not on the tapes"), error->message);
 }
 
+/* What is on show was read for that. */
+static char *
+dup_csv (TdPage *page, const char *name)
+{
+  static const struct
+  {
+    const char *picture;
+    char *(*print) (TdRanksStep *step, const char *format);
+  } prints[] = { { "lanes", td_ranks_lanes_print },
+                 { "ladder", td_ranks_ladder_print },
+                 { "matrix", td_ranks_matrix_print } };
+  TdRanksPage *self = TD_RANKS_PAGE (page);
+  for (guint i = 0; self->step && i < G_N_ELEMENTS (prints); i++)
+    if (g_str_equal (name, prints[i].picture))
+      return prints[i].print (self->step, "csv");
+  return NULL;
+}
+
 static TdScene *
 make_lanes (TdPage *page, const TdPanelView *view)
 {
@@ -383,6 +401,7 @@ td_ranks_page_class_init (TdRanksPageClass *klass)
   G_OBJECT_CLASS (klass)->finalize = td_ranks_page_finalize;
   class->name = "ranks";
   class->title = N_ ("Ranks");
+  class->dup_csv = dup_csv;
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_moment = forget_moment;

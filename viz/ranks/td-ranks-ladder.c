@@ -172,6 +172,46 @@ td_ranks_ladder_scene (TdRanksStep *step, const TdPanelView *view)
   return td_scene_builder_end (l.b);
 }
 
+/* A line for each rank of a call: that it was there, or is missing. */
+static void
+csv_rung (const TdRanks *ranks, const TdRung *rung, GString *out)
+{
+  g_autofree gboolean *missing = g_new (gboolean, ranks->n);
+
+  td__ranks_list_missing (ranks, rung, missing);
+  for (guint i = 0; i < ranks->n; i++)
+    {
+      const TdRungSide *side = &rung->sides[i];
+
+      if (!side->here && !missing[i])
+        continue;
+      g_string_append_printf (out, "%" G_GUINT64_FORMAT ",", rung->seq);
+      td_csv_append (out, td__rung_call (ranks, rung));
+      g_string_append_printf (out, ",%d,%s,", ranks->tapes[i].open.rank,
+                              missing[i]   ? "missing"
+                              : side->left ? "left"
+                                           : "waits");
+      if (side->here)
+        g_string_append_printf (out, "%" G_GUINT64_FORMAT ",", side->bytes);
+      else
+        g_string_append_c (out, ',');
+      if (side->here && side->left)
+        g_string_append_printf (out, "%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT,
+                                side->leave_ns - side->enter_ns, side->wait_ns);
+      else
+        g_string_append_c (out, ',');
+      g_string_append_c (out, '\n');
+    }
+}
+
+static void
+print_csv (const TdRanks *ranks, const GPtrArray *rungs, GString *out)
+{
+  g_string_append (out, "number,call,rank,state,bytes,ns,waited_ns\n");
+  for (guint i = 0; i < rungs->len; i++)
+    csv_rung (ranks, g_ptr_array_index (rungs, i), out);
+}
+
 char *
 td_ranks_ladder_print (TdRanksStep *step, const char *format)
 {
@@ -189,6 +229,11 @@ td_ranks_ladder_print (TdRanksStep *step, const char *format)
         td__rung_json (step->ranks, g_ptr_array_index (rungs, i), &j);
       td_json_end_array (&j);
       td_json_end_object (&j);
+      return g_string_free (out, FALSE);
+    }
+  if (g_str_equal (format, "csv"))
+    {
+      print_csv (step->ranks, rungs, out);
       return g_string_free (out, FALSE);
     }
   if (rungs->len == 0)

@@ -477,6 +477,38 @@ json_lane (TdJson *j, const Lanes *l, guint place)
   td_json_end_object (j);
 }
 
+static void
+csv_lane (const Lanes *l, guint place, GString *out)
+{
+  const Lane *lane = &l->lanes[place];
+
+  for (guint i = 0; i < lane->pieces->len; i++)
+    {
+      const Piece *p = &g_array_index (lane->pieces, Piece, i);
+      const TdTapeCollective *w
+          = p->wait != G_MAXUINT ? &l->step->row->of[place]->waits[p->wait] : NULL;
+      g_autofree char *site = w ? td__ranks_dup_site (l->step->ranks, place, w->site) : NULL;
+
+      g_string_append_printf (out, "%d,%s,%" G_GINT64_FORMAT ",",
+                              l->step->ranks->tapes[place].open.rank, looks[p->kind].name,
+                              (gint64)p->from);
+      if (!p->is_open)
+        g_string_append_printf (out, "%" G_GINT64_FORMAT, (gint64)(p->to - p->from));
+      g_string_append_c (out, ',');
+      if (w)
+        {
+          td_csv_append (out,
+                         td_tape_reader_string (l->step->ranks->tapes[place].reader, w->call));
+          g_string_append_c (out, ',');
+          td_csv_append (out, site);
+          g_string_append_printf (out, ",%" G_GUINT64_FORMAT, (guint64)w->bytes);
+        }
+      else
+        g_string_append (out, ",,");
+      g_string_append_c (out, '\n');
+    }
+}
+
 char *
 td_ranks_lanes_print (TdRanksStep *step, const char *format)
 {
@@ -494,6 +526,12 @@ td_ranks_lanes_print (TdRanksStep *step, const char *format)
         json_lane (&j, &lanes, i);
       td_json_end_array (&j);
       td_json_end_object (&j);
+    }
+  else if (g_str_equal (format, "csv"))
+    {
+      g_string_append (out, "rank,kind,start_ns,ns,call,site,bytes\n");
+      for (guint i = 0; i < lanes.n; i++)
+        csv_lane (&lanes, i, out);
     }
   else
     {

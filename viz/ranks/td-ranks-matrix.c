@@ -269,6 +269,38 @@ print_kind (const TdRanksStep *step, guint8 kind, GString *out)
     }
 }
 
+/* A column for each rank, with the letter of what it has. */
+static void
+print_csv (const TdRanksStep *step, GString *out)
+{
+  g_string_append (out, "kind,path,turn,odd");
+  for (guint k = 0; k < step->ranks->n; k++)
+    g_string_append_printf (out, ",rank %d", step->ranks->tapes[k].open.rank);
+  g_string_append_c (out, '\n');
+  for (guint at = 0; at < TD_TAPE_N_SUMS; at++)
+    {
+      g_autoptr (GArray) rows = list_rows (step, order[at]);
+
+      for (guint i = 0; i < rows->len; i++)
+        {
+          const Row *row = &g_array_index (rows, Row, i);
+          char name[8];
+
+          g_string_append_printf (out, "%s,", td_tape_rank_sum_name (order[at]));
+          td_csv_append (out, key_of (step, row->key)->path);
+          g_string_append_printf (out, ",%u,%d", (guint)key_of (step, row->key)->turn,
+                                  row->bad);
+          for (guint k = 0; k < step->ranks->n; k++)
+            {
+              name_cell (step, row, k, name);
+              g_string_append_c (out, ',');
+              td_csv_append (out, g_strstrip (name));
+            }
+          g_string_append_c (out, '\n');
+        }
+    }
+}
+
 static void
 json_row (TdJson *j, const TdRanksStep *step, guint8 kind, const Row *row)
 {
@@ -308,6 +340,11 @@ td_ranks_matrix_print (TdRanksStep *step, const char *format)
   GString *out = g_string_new (NULL);
   TdJson j;
 
+  if (g_str_equal (format, "csv"))
+    {
+      print_csv (step, out);
+      return g_string_free (out, FALSE);
+    }
   if (!g_str_equal (format, "json"))
     {
       g_autofree char *title = td__ranks_step_dup_title (step);

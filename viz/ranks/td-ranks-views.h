@@ -30,7 +30,7 @@ gint64 td_ranks_step_get_number (const TdRanksStep *step);
 /** Draw a lane for each rank, on the first one's clock: what it computed, by phase; what it
  * waited in meetings; what it sent and received. */
 TdScene *td_ranks_lanes_scene (TdRanksStep *step, const TdPanelView *view);
-/** format: "text" or "json". Owner: the caller; the same of the others. */
+/** format: "text", "csv" or "json". Owner: the caller; the same of the others. */
 char *td_ranks_lanes_print (TdRanksStep *step, const char *format);
 
 /** Draw the calls of the step from top to bottom, those last made where ranks wait: a rung

@@ -62,7 +62,12 @@ matrix__marks_the_odd_rank_and_what_is_not_there (void **state)
                   *picture = dump (td_ranks_matrix_scene (step, &view)),
                   *well_picture = dump (td_ranks_matrix_scene (before, &view));
 
+  g_autofree char *csv = td_ranks_matrix_print (step, "csv");
+
   assert_int_equal (td_ranks_step_get_number (step), 3); /* of the first finding */
+  assert_contains (csv, "kind,path,turn,odd,rank 0,rank 1,rank 2,rank 3\n");
+  assert_contains (csv, "l2/W,0,1,A,A,B,A\n");
+  assert_contains (csv, "l1/W,0,0,A,none,B,C\n");
   assert_contains (text, "! l2/W                             A A B! A\n");
   assert_contains (text, "  l1/W                             A none B C\n");
   assert_contains (json, "\"odd\"");
@@ -108,6 +113,11 @@ ladder__has_a_dashed_rung_for_the_rank_that_is_missing (void **state)
                   *of_step = td_ranks_ladder_print (well, "text"),
                   *well_picture = dump (td_ranks_ladder_scene (well, &view));
 
+  g_autofree char *csv = td_ranks_ladder_print (step, "csv");
+
+  assert_contains (csv, "number,call,rank,state,bytes,ns,waited_ns\n");
+  assert_contains (csv, ",2,missing,,,\n");
+  assert_contains (csv, ",3,waits,");
   assert_contains (text, "0:waits 1:waits 2:MISSING 3:waits");
   assert_contains (json, "\"state\": \"missing\"");
   assert_contains (picture, "rank 2 never came");
@@ -174,6 +184,11 @@ lanes__are_on_one_clock (void **state)
                   *out = td_ranks_lanes_print (step, "json"),
                   *picture = dump (td_ranks_lanes_scene (step, &view));
 
+  g_autofree char *csv = td_ranks_lanes_print (step, "csv");
+
+  assert_contains (csv, "rank,kind,start_ns,ns,call,site,bytes\n");
+  assert_contains (csv, "\n0,");
+  assert_contains (csv, "\n1,");
   /* Meetings of step 4 begin at 54 ms of the run, rank 1's 201 us later; it waits 4.3 us. */
   assert_contains (text, "waits for others 205 µs");
   assert_contains (text, "waits for others 4.30 µs");
