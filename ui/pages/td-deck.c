@@ -9,6 +9,7 @@
 
 #include "scene/td-format.h"
 #include "settings/td-keys.h"
+#include "settings/td-tip.h"
 
 #define FEWEST_CHARS 5 /* of an entry with a number */
 
@@ -240,7 +241,7 @@ show_state (TdDeck *self, TdIteration *iteration)
       = g_strconcat (iteration ? level_of (iteration) : "", iteration ? " · " : "",
                      states[state], cost, thinning, NULL);
   g_autofree char *sentences = self->cost.tape_bytes ? dup_cost_sentences (self) : NULL;
-  gtk_widget_set_tooltip_text (GTK_WIDGET (self->status), sentences);
+  td_tip_set (GTK_WIDGET (self->status), sentences);
   gtk_label_set_text (self->status, text);
   gboolean live = state == TD_PROGRAM_RUNNING || state == TD_PROGRAM_PAUSED;
   gtk_widget_set_visible (self->follow, live);
