@@ -265,6 +265,32 @@ def exits(folder):
     assert result.returncode == 3 and "script.py:12: mat1 and mat2 shapes" in result.stderr, result
 
 
+CHANGES = """
+import torch
+net = torch.nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for i in range(8):
+    h = net(torch.ones(3, 4))
+    if i == 4:
+        h = torch.tanh(h)
+    opt.zero_grad()
+    h.pow(2).sum().backward()
+    opt.step()
+"""
+
+
+def changes(folder):
+    """The first iteration has the initializers too; of the others the fifth has one operation more."""
+    path, tape = script(folder, CHANGES), os.path.join(folder, "changes.tdtape")
+    result = subprocess.run([tapedeck, "run", "-f", "-o", tape, "--break", "graph changed && iteration > 1", path],
+                            capture_output=True, text=True, env=environment, cwd=folder)
+    assert result.returncode == 3, result
+    # ... the next operation, which is zero_grad's own in older versions of PyTorch
+    assert "the graph of iteration 4 is not that of iteration 3: it has tanh at script.py:8 where that had " in \
+        result.stderr, result.stderr
+    assert "(breakpoint 1: graph changed && iteration > 1)" in result.stderr, result.stderr
+
+
 READ = """
 import json, tapedeck, torch
 torch.manual_seed(1)
@@ -491,6 +517,7 @@ def main():
         for text, check in (("it says who it is, and what it cannot do", hello),
                             ("breakpoints stop it where they hold", breaks),
                             ("--break says where and why, and ends it", exits),
+                            ("it stops behind an iteration whose graph is another", changes),
                             ("what is read are PyTorch's numbers", reads),
                             ("what autograd alone holds is read, too", saved),
                             ("what inference mode made is read, too", inference),

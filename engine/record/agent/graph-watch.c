@@ -33,7 +33,7 @@ td__graph_watch_add (TdGraphWatch *w, TdWatchedOp op)
   g->ops[g->n++] = op;
 }
 
-/* "relu at mlp.c:31", or the little that is known. */
+/* "relu at mlp.c:31". */
 static const char *
 name_op (const TdWatchedGraph *g, size_t at, char *text, size_t size)
 {
@@ -53,17 +53,12 @@ static void
 describe (const TdGraphWatch *w, size_t at, char *what, size_t size)
 {
   char now[200], before[200];
-  int n = snprintf (what, size,
-                    "the graph of iteration %" PRId64 " is not that of iteration %" PRId64 ": ",
-                    w->now.number, w->before.number);
 
-  if ((at < w->now.n && w->now.ops[at].op == NULL)
-      || (at < w->before.n && w->before.ops[at].op == NULL))
-    snprintf (what + n, size - (size_t)n, "they part at operation %zu", at);
-  else
-    snprintf (what + n, size - (size_t)n, "it has %s where that had %s",
-              name_op (&w->now, at, now, sizeof now),
-              name_op (&w->before, at, before, sizeof before));
+  snprintf (what, size,
+            "the graph of iteration %" PRId64 " is not that of iteration %" PRId64
+            ": it has %s where that had %s",
+            w->now.number, w->before.number, name_op (&w->now, at, now, sizeof now),
+            name_op (&w->before, at, before, sizeof before));
 }
 
 bool

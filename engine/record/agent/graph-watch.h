@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** An operation, by what makes it another one.  Texts are borrowed for good; NULL: not known.
+/** An operation, by what makes it another one.  Texts are borrowed for good; no file: not
+ * known.
  */
 typedef struct
 {

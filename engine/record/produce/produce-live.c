@@ -287,7 +287,10 @@ watch (ProducerLive *l, char *what, size_t size)
     td__graph_watch_begin (&l->graphs, number);
   hash = td__graph_watch_mix (hash, m->layer);
   hash = td__graph_watch_mix (hash, m->phase);
-  td__graph_watch_add (&l->graphs, (TdWatchedOp){ .hash = hash });
+  td__graph_watch_add (&l->graphs, (TdWatchedOp){ .hash = hash,
+                                                  .op = l->place.op,
+                                                  .file = l->place.file,
+                                                  .line = l->place.line });
   l->in_iteration = true;
   l->iteration = number;
   l->live_bytes = m->live_bytes;
