@@ -15,18 +15,34 @@ td__recorder_info (TdRecorder *r, const char *key, const char *value)
   TD_PUBLISH (r, info);
 }
 
+static uint64_t
+stalled_ns (const TdRecorder *r)
+{
+  return atomic_load_explicit (&r->ring->shared->stalled_ns, memory_order_relaxed);
+}
+
+uint64_t
+td__recorder_measures (TdRecorder *r)
+{
+  r->cost.stalled_ns = stalled_ns (r);
+  return td_ring_ticks ();
+}
+
 void
-td__recorder_spent (TdRecorder *r, uint64_t ticks)
+td__recorder_spent (TdRecorder *r, uint64_t ticks, uint64_t n)
 {
   TdRecordingCost *c = &r->cost;
-  const uint64_t now = td_ring_ticks ();
+  TdRingShared *shared = r->ring->shared;
+  const double tick = shared->ns_per_tick > 0 ? shared->ns_per_tick : 1;
+  const uint64_t now = td_ring_ticks (), all_ns = stalled_ns (r);
+  const uint64_t stalled = (uint64_t)((double)(all_ns - c->stalled_ns) / tick);
 
   if (c->began == 0)
     c->began = now - ticks;
-  c->spent += ticks;
-  atomic_store_explicit (&r->ring->shared->cost_ticks, c->spent, memory_order_relaxed);
-  atomic_store_explicit (&r->ring->shared->ran_ticks, now - c->began - c->stood,
+  c->spent += n * (ticks - (stalled < ticks ? stalled : ticks));
+  atomic_store_explicit (&shared->cost_ticks, c->spent + (uint64_t)((double)all_ns / tick),
                          memory_order_relaxed);
+  atomic_store_explicit (&shared->ran_ticks, now - c->began - c->stood, memory_order_relaxed);
 }
 
 void

@@ -193,7 +193,7 @@ before_op (TdObserver *o, const TdEvent *e)
   TdRingNow *now = r->now;
 
   if (TD_UNLIKELY (r->n_events % TD_COST_EVERY == 0))
-    r->cost.sample = td_ring_ticks ();
+    r->cost.sample = td__recorder_measures (r);
   if (TD_LIKELY (r->writes))
     {
       ensure_iteration (r);
@@ -401,7 +401,7 @@ after_op (TdObserver *o, const TdEvent *e)
     }
   if (TD_UNLIKELY (r->cost.sample != 0))
     {
-      td__recorder_spent (r, TD_COST_EVERY * (r->cost.before + td_ring_ticks () - end));
+      td__recorder_spent (r, r->cost.before + td_ring_ticks () - end, TD_COST_EVERY);
       r->cost.sample = 0;
     }
 }
@@ -476,10 +476,10 @@ on_iteration (TdObserver *o, bool begin, int64_t number, int64_t label, const Td
 
   if (!begin && r->agent != NULL)
     r->agent->calls->ends (r->agent, number, site);
-  began = td_ring_ticks ();
+  began = td__recorder_measures (r);
   if (r->writes)
     end_iteration (r, false);
-  td__recorder_spent (r, td_ring_ticks () - began);
+  td__recorder_spent (r, td_ring_ticks () - began, 1);
   if (!begin)
     {
       if (r->assembler != NULL)

@@ -122,7 +122,8 @@ typedef struct
 {
   uint64_t began, stood; /* the first iteration; what of the time since then it stood */
   uint64_t stopped_at;
-  uint64_t spent;
+  uint64_t spent;      /* without waits for room in the ring, which are counted as they are */
+  uint64_t stalled_ns; /* at the beginning of what is measured */
   uint64_t sample,
       before; /* of the event that is measured, 0: none; what it took before it ran */
 } TdRecordingCost;
@@ -186,8 +187,10 @@ typedef struct TdRecorder
 /** The recorder of this process, or NULL. */
 extern TdRecorder *td__recorder;
 
-/** So many ticks more were spent by recording; let whoever looks see all of it. */
-void td__recorder_spent (TdRecorder *r, uint64_t ticks);
+/** What is measured begins: returns the ticks. */
+uint64_t td__recorder_measures (TdRecorder *r);
+/** It took so many ticks, and stands for `n` of its kind; let whoever looks see all of it. */
+void td__recorder_spent (TdRecorder *r, uint64_t ticks, uint64_t n);
 
 /** Without a supervisor: say once why the writer writes no more. false: it still does. */
 bool td__recorder_say_trouble (TdRecorder *r);
