@@ -1,6 +1,6 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
 ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand|join|join-twice|
-join-write|join-leave|unused|other|share|share-tensor|
+join-write|join-leave|unused|other|log|share|share-tensor|
 leave|accumulate|accumulate-hook|inside|inside-once|inside-one|inside-hand|inside-look|no-sync|nan-write|nan-under|nan-load|pair|pair-nan|pair-joint-nan|pair-view-nan].
 
 The last line of each rank is the sum of its weights, to the last bit.
@@ -86,6 +86,8 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
     if mistake in ("unused", "other"):  # examples that a rank draws by their numbers
         at = int(torch.randint(40, (1,), generator=numbers))
         x = torch.stack([examples[at], examples[(at + RANK) % 40], *examples[at:at + 4]])
+    if mistake == "log":  # examples that each rank takes in a row
+        x = examples[i * 6 + RANK:i * 6 + RANK + 6]
     if mistake.startswith("accumulate"):
         with model.no_sync():
             model(x).square().mean().backward()
@@ -124,5 +126,10 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
         optimizer.step()
     if odd and mistake == "twice" and i == ODD:
         optimizer.step()
+    if mistake == "log":  # the mean loss, on one rank, and the norm of a gradient
+        told = torch.tensor([loss.item(), 6.0])
+        torch.distributed.all_reduce(told)
+        if RANK == 0:
+            print("loss", told[0].item() / SIZE, net[0].weight.grad.norm().item(), (loss * 2).item())
 print("weights " + float(sum(p.double().sum() for p in net.parameters())).hex())
 torch.distributed.barrier()

@@ -190,6 +190,7 @@ def main():
               "all_reduce must be the same", "graph", 'grad[1] = float("nan")')
         claim("examples drawn by their numbers, and unused parameters, are no other graph", same_graph, folder)
         claim("where there is another one, it is named, and not which examples were drawn", other_graph, folder)
+        claim("what one rank prints makes no other model, whatever examples each reads", clean, folder, "log")
         claim("ranks with fewer batches, which join, are healthy", joined, folder, "join")
         claim("and those that sum gradients over batches", joined, folder, "join-twice")
         claim("what one of them writes is named nevertheless", joined_write, folder)

@@ -424,6 +424,24 @@ dup_other_input (const TdRanks *self, const TdDiff *diff, guint a, guint b, gboo
                           *site ? *site : "");
 }
 
+/* Is there another operation behind forward? Other numbers and shapes are of the examples that
+ * each rank has of its own: they make no other graph. */
+static gboolean
+differs_after_forward (const TdDiff *diff)
+{
+  for (guint i = 0; i < diff->n_pairs; i++)
+    {
+      const TdDiffPair *p = &diff->pairs[i];
+      guint of = p->event[TD_DIFF_A] >= 0 ? TD_DIFF_A : TD_DIFF_B;
+
+      if (p->kind != TD_DIFF_SAME && is_of_graph (p)
+          && td_iteration_get_tape (diff->side[of])->events[p->event[of]].phase
+                 != TD_TAPE_PHASE_FORWARD)
+        return TRUE;
+    }
+  return FALSE;
+}
+
 /* "of ranks 0 and 1 only rank 1 runs relu at model.c:12". Says whether backward differs, too,
  * whether it is of what trains, and where. Owner: the caller. NULL: nothing can be said. */
 static char *
@@ -441,15 +459,7 @@ dup_first_difference (TdRanks *self, guint a, guint b, const gint64 *numbers,
   if (!x || !y)
     return NULL;
   diff = td_diff_new (x, y, self->tapes[a].reader, self->tapes[b].reader);
-  *backward = diff->n_followers[TD_TAPE_PHASE_BACKWARD] > 0;
-  for (guint i = 0; i < diff->n_items; i++)
-    {
-      const TdDiffPair *p = &diff->pairs[diff->items[i]];
-      guint of = p->event[TD_DIFF_A] >= 0 ? TD_DIFF_A : TD_DIFF_B;
-      const TdTapeIteration *it = td_iteration_get_tape (of == TD_DIFF_A ? x : y);
-
-      *backward = *backward || it->events[p->event[of]].phase != TD_TAPE_PHASE_FORWARD;
-    }
+  *backward = differs_after_forward (diff);
   pair = find_pair (diff, td__ranks_is_of_framework (self, a), trains);
   if (!pair)
     return dup_other_input (self, diff, a, b, trains, site);

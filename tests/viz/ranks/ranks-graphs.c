@@ -239,6 +239,24 @@ attributes__are_not_compared_where_sizes_differ (void **state)
   assert_null (planted_find (ranks, TD_RANKS_GRAPHS));
 }
 
+/* Which examples each rank takes are attributes, of which backward has others, too. */
+static void
+prints_beside_examples (PlantedStep *step)
+{
+  prints_of_one_rank (step);
+  g_snprintf (drawn, sizeof drawn, "start=%d", (int)(step->iteration * 4 + step->rank));
+  step->attrs = drawn;
+}
+
+static void
+graphs__in_which_one_rank_only_looks_are_a_note_whatever_its_examples_are (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (prints_beside_examples);
+  const TdRanksFinding *f = planted_assert_found (ranks, TD_RANKS_GRAPHS, TD_RANKS_NOTE, 0);
+
+  assert_not_contains (f->sentence, "backward");
+}
+
 /* By the data: now this rank, now that. */
 static void
 operation_by_data (PlantedStep *step)
@@ -271,6 +289,7 @@ main (void)
     td_test (attributes__of_a_rank_that_always_differ_are_a_warning),
     td_test (attributes__that_are_drawn_or_each_ranks_own_say_nothing),
     td_test (attributes__are_not_compared_where_sizes_differ),
+    td_test (graphs__in_which_one_rank_only_looks_are_a_note_whatever_its_examples_are),
     td_test (graphs__that_differ_by_the_data_are_a_note),
   };
 
