@@ -1,5 +1,6 @@
 /* A rank that leaves a whole iteration out goes on one behind the others: it is named with that
- * iteration, by the tape's number and by what the program calls it.
+ * iteration, by the tape's number and by what the program calls it. One that dies, hangs or
+ * ends there has left none out.
  *
  * test-left-out TAPEDECK
  * SPDX-License-Identifier: MIT */
@@ -14,8 +15,10 @@ static const char *tapedeck;
 /* Labels are those of the loop plus the second argument. */
 static const char program[]
     = "#include <tapedeck.h>\n"
+      "#include <signal.h>\n"
       "#include <stdlib.h>\n"
       "#include <string.h>\n"
+      "#include <unistd.h>\n"
       "static const char *kind;\n"
       "static int is (const char *k)\n{ return strstr (kind, k) != NULL; }\n"
       "int main (int argc, char **argv)\n{\n"
@@ -38,6 +41,12 @@ static const char program[]
       "            x[k / 4][k % 4] = (float)((rank * 31 + i * 7 + k * k) % 53) / 50;\n"
       "          if (is (\"steps\"))\n"
       "            td_report (\"step\", 1200 + i);\n"
+      "          if (is (\"dies\") && at)\n"
+      "            kill (getpid (), SIGKILL);\n"
+      "          if (is (\"hangs\") && at)\n"
+      "            sleep (60);\n"
+      "          if (is (\"stops\") && at)\n"
+      "            break;\n"
       "          td_cleargrads (net);\n"
       "          if (is (\"whole\") && at)\n"
       "            continue;\n"
@@ -54,6 +63,8 @@ static const char program[]
       "      if (is (\"evaluates\") && rank == 1 && i == 3)\n"
       "        TD_ITERATION (99)\n"
       "          td_item (td_mean (td_link (net, td_ones (TD_F32, TD_SHAPE (5, 4)))));\n"
+      "      if (is (\"stops\") && rank == 1 && i == 5)\n"
+      "        break;\n"
       "      if (is (\"ends\") && rank == 1 && i == 6)\n"
       "        break;\n"
       "    }\n"
@@ -72,6 +83,9 @@ static const struct
   { "forward", "100", "error: rank 1 leaves iteration 5 (the program's 105) out", NULL },
   { "whole, with steps", "0", "error: rank 1 leaves iteration 5 (the program's step 1205) out",
     NULL },
+  { "dies", "100", "rank 1 never came: it was killed by SIGKILL in iteration 5", "leaves it" },
+  { "hangs by hand", "0", "rank 1 never came: it was in iteration 5, after ", "leaves it" },
+  { "stops", "0", "rank 1 is in another call than the others in iteration 5", "leaves it" },
   { "evaluates, ends", "100", "rank 1 is in another call than the others", "leaves iteration" },
 };
 
@@ -84,8 +98,9 @@ iteration__that_a_rank_leaves_out_is_named_first (void **state)
   td_test_write_file (source, program, sizeof program - 1);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     {
-      TdTestChild child = TD_TEST_RUN (tapedeck, "run", "-n", "3", "-f", "-o", folder, source,
-                                       cases[i].kind, cases[i].first_label);
+      TdTestChild child
+          = TD_TEST_RUN (tapedeck, "run", "-n", "3", "--hang-after", "2", "-f", "-o", folder,
+                         source, cases[i].kind, cases[i].first_label);
       const char *first;
 
       td_test_child_clear (&child);

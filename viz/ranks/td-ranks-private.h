@@ -18,6 +18,7 @@ typedef struct
   guint64 start_ns, duration_ns;
   guint32 n_update_events, update_site, update_opdef;
   gboolean has_backward, computes;
+  gboolean is_of_loop; /* the program began it, or it trains: not what is behind the last one */
   guint n_waits, n_sums;
   TdTapeCollective *waits;
   TdTapeRankSum *sums;
@@ -60,6 +61,7 @@ typedef struct
   gboolean live_taken;
   TdRankIteration *now;              /* the next one, NULL: no more */
   gint64 last_number;                /* that was looked at */
+  gint64 last_of_loop;               /* of its loop, or that trains */
   gint64 first_update;               /* iteration; -1: none */
   guint64 n_begun;                   /* iterations in which an update began */
   GArray *left_out;                  /* gint64: those with backward and none */

@@ -115,6 +115,7 @@ td__rank_iteration_new (TdRanks *self, guint place, const TdTapeIteration *it)
   copy->update_opdef = updates.opdef;
   copy->has_backward = updates.has_backward;
   copy->computes = it->n_events > 0;
+  copy->is_of_loop = it->label != 0 || copy->has_backward || copy->n_update_events > 0;
   copy->n_waits = it->n_collectives;
   copy->n_sums = it->n_rank_sums;
   copy->waits = g_memdup2 (it->collectives, it->n_collectives * sizeof *it->collectives);

@@ -88,11 +88,21 @@ is_idle (const TdRanks *self, guint place, gint64 number)
   return found;
 }
 
+/* What it was to do there still it did not leave out: it died, hangs or ended first. */
+static gboolean
+ends_in (const TdRankTape *tape, gint64 number)
+{
+  return number >= tape->last_of_loop;
+}
+
 static gboolean
 leaves_out (const TdRanks *self, guint place, gint64 number, gboolean idle)
 {
-  return has_backward_only (&self->tapes[place], number)
-         || (idle && is_idle (self, place, number));
+  const TdRankTape *tape = &self->tapes[place];
+
+  if (ends_in (tape, number) && (idle || tape->open.has_failed))
+    return FALSE;
+  return has_backward_only (tape, number) || (idle && is_idle (self, place, number));
 }
 
 /* Who left the update of that iteration out, where all others that made more made it. FALSE:

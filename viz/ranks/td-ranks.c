@@ -104,7 +104,7 @@ open_tape (TdRankTape *tape, const char *path, GError **error)
   tape->open.device = td_tape_reader_info (tape->reader, "device");
   tape->open.pid = header->pid;
   tape->open.n_iterations = td_tape_reader_thinning (tape->reader).n_iterations;
-  tape->last_number = tape->first_update = -1;
+  tape->last_number = tape->last_of_loop = tape->first_update = -1;
   tape->least_offset = G_MININT64;
   tape->most_offset = G_MAXINT64;
   return TRUE;
@@ -305,6 +305,8 @@ count_begun (TdRanks *self, guint place, const TdRankIteration *it)
 {
   TdRankTape *tape = &self->tapes[place];
 
+  if (it->is_of_loop)
+    tape->last_of_loop = it->number;
   if (begins_update (self, place, it) || (it->has_backward && is_broken_off (it)))
     tape->n_begun++; /* by hand it is on its way to one, in a call for all */
   else if (it->has_backward)
