@@ -1,6 +1,6 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
 ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand|join|join-twice|
-join-write|join-leave|unused|other|log|share|share-tensor|
+join-write|join-leave|unused|other|log|log-dies|log-hangs|log-raises|share|share-tensor|
 leave|accumulate|accumulate-hook|inside|inside-once|inside-one|inside-hand|inside-look|no-sync|nan-write|nan-under|nan-load|pair|pair-nan|pair-joint-nan|pair-view-nan].
 
 The last line of each rank is the sum of its weights, to the last bit.
@@ -10,7 +10,9 @@ SPDX-License-Identifier: MIT
 import contextlib
 import datetime
 import os
+import signal
 import sys
+import time
 
 import torch
 import torch.distributed
@@ -73,6 +75,12 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
             net[0].bias.mul_(float("nan"))
     if odd and mistake == "nan-load" and i == ODD:
         net.load_state_dict({key: value * float("nan") for key, value in net.state_dict().items()})
+    if odd and i == ODD and mistake == "log-dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if odd and i == ODD and mistake == "log-hangs":
+        time.sleep(100)
+    if odd and i == ODD and mistake == "log-raises":
+        raise ValueError("a bad row")
     if mistake == "average":  # of the weights, the same on all ranks
         for kept, now in zip(average, net.parameters()):
             kept.mul_(0.9).add_(now.detach(), alpha=0.1)
@@ -126,7 +134,7 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
         optimizer.step()
     if odd and mistake == "twice" and i == ODD:
         optimizer.step()
-    if mistake == "log":  # the mean loss, on one rank, and the norm of a gradient
+    if mistake.startswith("log"):  # the mean loss, on one rank, and the norm of a gradient
         told = torch.tensor([loss.item(), 6.0])
         torch.distributed.all_reduce(told)
         if RANK == 0:

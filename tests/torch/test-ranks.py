@@ -114,6 +114,15 @@ def left_out(folder):
     assert "leaves an iteration out" in found[0]["sentence"] and "ddp.py:" in found[0]["site"], found
 
 
+def ended(folder, mistake, how):
+    """It has left the call before, which came no more to the tape of one that was killed."""
+    found = behind(folder, mistake)
+    assert [f["cause"] for f in found] == ["hang"], found
+    assert (found[0]["iteration"], found[0]["ranks"]) == (ODD, [RANKS - 1]), found
+    assert "rank 2 never came: it " + how in found[0]["sentence"], found
+    assert "its last call was dist.all_reduce at ddp.py:" in found[0]["sentence"], found
+
+
 def inside_one(folder):
     found = behind(folder, "inside-one")
     assert (found[0]["cause"], found[0]["iteration"], found[0]["ranks"]) == ("not averaged", 2, [RANKS - 1]), found
@@ -191,6 +200,9 @@ def main():
         claim("examples drawn by their numbers, and unused parameters, are no other graph", same_graph, folder)
         claim("where there is another one, it is named, and not which examples were drawn", other_graph, folder)
         claim("what one rank prints makes no other model, whatever examples each reads", clean, folder, "log")
+        for how, said in (("dies", "was killed by SIGKILL in iteration 2"), ("hangs", "was in iteration 2"),
+                          ("raises", "ended with status 1 in iteration 2")):
+            claim("of a rank that %s no more is said than that, and where" % how, ended, folder, "log-" + how, said)
         claim("ranks with fewer batches, which join, are healthy", joined, folder, "join")
         claim("and those that sum gradients over batches", joined, folder, "join-twice")
         claim("what one of them writes is named nevertheless", joined_write, folder)

@@ -186,6 +186,46 @@ is_letter (const TdTapeCollective *w)
   return w->wait == TD_TAPE_WAIT_SEND || w->wait == TD_TAPE_WAIT_RECEIVE;
 }
 
+/* Did they bring the same to one call? */
+static gboolean
+are_of_one (const TdRungSide *a, const TdRungSide *b)
+{
+  return a->call == b->call && a->wait == b->wait && a->bytes == b->bytes
+         && a->dtype == b->dtype;
+}
+
+/* All have come to the call that is the last on its tape, and another one has left it: nobody
+ * was waited for any more, but that it left, too, did not come to the tape of a rank that was
+ * killed. */
+static gboolean
+has_gone_on (const TdRanks *self, guint place)
+{
+  const TdTapeCollective *w = &self->tapes[place].stuck;
+  TdRung wanted = { .comm = w->comm, .seq = w->seq };
+  const TdRung *rung = is_letter (w) ? NULL : g_hash_table_lookup (self->rungs, &wanted);
+  gboolean left = FALSE;
+
+  if (!rung || rung->n_here < w->size)
+    return FALSE;
+  for (guint i = 0; i < self->n; i++)
+    {
+      const TdRungSide *side = &rung->sides[i];
+
+      if (side->here && !are_of_one (side, &rung->sides[place]))
+        return FALSE;
+      left = left || (side->left && !(side->flags & TD_TAPE_COLLECTIVE_FAILED));
+    }
+  return left;
+}
+
+static void
+forget_gone_on (TdRanks *self)
+{
+  for (guint i = 0; i < self->n; i++)
+    if (self->tapes[i].is_stuck && has_gone_on (self, i))
+      self->tapes[i].is_stuck = FALSE;
+}
+
 /* Ranks that wait in one call stand together; letters wait alone. */
 static gboolean
 wait_together (const TdTapeCollective *a, const TdTapeCollective *b)
@@ -564,6 +604,7 @@ void
 td__ranks_look_at_ends (TdRanks *self)
 {
   find_ends (self);
+  forget_gone_on (self);
   for (GList *l = self->order.head; l; l = l->next)
     if (((TdRung *)l->data)->n_here > 1)
       td__ranks_check_calls (self, l->data);
