@@ -1,6 +1,6 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
 ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand|join|join-twice|
-join-write|join-leave|unused|other|log|log-dies|log-hangs|log-raises|share|share-tensor|
+join-write|join-leave|unused|other|log|log-dies|log-hangs|log-raises|log-scale|slope|own-part|share|share-tensor|
 leave|accumulate|accumulate-hook|inside|inside-once|inside-one|inside-hand|inside-look|no-sync|nan-write|nan-under|nan-load|pair|pair-nan|pair-joint-nan|pair-view-nan].
 
 The last line of each rank is the sum of its weights, to the last bit.
@@ -27,6 +27,8 @@ torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[1]
                                      timeout=datetime.timedelta(seconds=10 if mistake == "inside-one" else 300))
 torch.manual_seed(3)
 net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+if mistake == "slope":
+    net[1] = torch.nn.LeakyReLU(0.3 if odd else 0.01)
 if mistake == "unused":
     net[1].spare = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(4))
 view = mistake in ("view", "pair-view-nan")
@@ -108,6 +110,10 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
         n_all = torch.tensor(float(n))
         torch.distributed.all_reduce(n_all)
         loss = loss * (n * SIZE / n_all if mistake == "share-tensor" else n * SIZE / float(n_all))
+    if mistake == "log-scale":
+        loss = loss * (4.0 if odd else 1.0)
+    if mistake == "own-part":  # numbers that are each rank's own: a part, a seed, and what came of the examples
+        loss = loss + torch.nn.functional.dropout(y[:, RANK % 2]).mean() * loss.item()
     if odd and mistake == "other" and i == ODD:
         loss = loss * 2
     if second:

@@ -200,6 +200,10 @@ def main():
         claim("examples drawn by their numbers, and unused parameters, are no other graph", same_graph, folder)
         claim("where there is another one, it is named, and not which examples were drawn", other_graph, folder)
         claim("what one rank prints makes no other model, whatever examples each reads", clean, folder, "log")
+        for mistake, line in (("log-scale", "4.0 if odd"), ("slope", "(model.module if")):
+            claim("a number of an operator that is another one on one rank is named: " + mistake, named, folder, mistake,
+                  "different graphs", 0, [RANKS - 1], "", "same model", "graph", line)
+        claim("not which part a rank takes, nor what comes of its examples", clean, folder, "own-part")
         for how, said in (("dies", "was killed by SIGKILL in iteration 2"), ("hangs", "was in iteration 2"),
                           ("raises", "ended with status 1 in iteration 2")):
             claim("of a rank that %s no more is said than that, and where" % how, ended, folder, "log-" + how, said)

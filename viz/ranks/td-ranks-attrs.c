@@ -13,31 +13,51 @@
 #include "td-tape-writer.h"
 
 #define LEAST_STEPS 3 /* in which they differ, for it to be the model's */
+#define MOST_LOOKS                                                                             \
+  64 /* steps that are loaded whole, as one rank does more beside the training */
 
-struct TdRanksAttrs
+/* Steps that were compared. */
+typedef struct
 {
   guint n_steps, n_differ;
   gboolean first_differs;
-  gint64 after, last;
-  gint64 *from, *to; /* iterations of the first and the last step that differ, by place; -1 */
+  gint64 after, last, number; /* of the first step that differs */
+  gint64 *from, *to; /* iterations of two that differ, the second and the last, by place; -1:
+                      * none. The first of a run is often of its own kind */
+} Compared;
+
+struct TdRanksAttrs
+{
+  Compared alike; /* whose operations and shapes are all the same */
+  Compared all;   /* these, and those of which what trains is the same */
+  guint n_looks;
 };
+
+static void
+begin (Compared *c, guint n)
+{
+  c->after = c->last = -1;
+  c->from = g_new0 (gint64, n);
+  c->to = g_new0 (gint64, n);
+}
 
 TdRanksAttrs *
 td__ranks_attrs_new (const TdRanks *self)
 {
   TdRanksAttrs *a = g_new0 (TdRanksAttrs, 1);
 
-  a->after = a->last = -1;
-  a->from = g_new0 (gint64, self->n);
-  a->to = g_new0 (gint64, self->n);
+  begin (&a->alike, self->n);
+  begin (&a->all, self->n);
   return a;
 }
 
 static void
 attrs_free (TdRanksAttrs *a)
 {
-  g_free (a->from);
-  g_free (a->to);
+  g_free (a->alike.from);
+  g_free (a->alike.to);
+  g_free (a->all.from);
+  g_free (a->all.to);
   g_free (a);
 }
 
@@ -45,14 +65,26 @@ attrs_free (TdRanksAttrs *a)
 
 /* Which rank it is, where the random stream stands, and how the processor computes it. */
 static gboolean
+has_prefix_of (const char *word, const char *const *prefixes)
+{
+  for (; *prefixes; prefixes++)
+    if (g_str_has_prefix (word, *prefixes))
+      return TRUE;
+  return FALSE;
+}
+
+static gboolean
 is_own (const char *op, const char *word)
 {
-  static const char *const names[] = { "offset=", "seed=", "key=", "algorithm=" };
+  static const char *const names[] = { "offset=", "seed=", "key=", "algorithm=", NULL };
+  /* which part of an array a rank takes, in PyTorch */
+  static const char *const parts[]
+      = { "slice", "select", "narrow", "as_strided", "slice_scatter", "select_scatter", NULL };
+  static const char *const places[] = { "start=", "end=", "index=", "storage_offset=", NULL };
 
-  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
-    if (g_str_has_prefix (word, names[i]))
-      return TRUE;
-  return g_str_has_prefix (word, "rank=") && td_diff_is_call_of_ranks (op);
+  return has_prefix_of (word, names)
+         || (g_str_has_prefix (word, "rank=") && td_diff_is_call_of_ranks (op))
+         || (g_strv_contains (parts, op) && has_prefix_of (word, places));
 }
 
 /* The attributes that ranks must have in common. Owner: the caller. */
@@ -118,60 +150,7 @@ td__ranks_hash_attrs (TdRanks *self, guint place, const TdTapeIteration *it)
   return hash;
 }
 
-/* ---- a step ---- */
-
-/* Attributes of other sizes follow from these: then nothing is said. */
-static gboolean
-are_alike (const TdRankIteration *a, const TdRankIteration *b)
-{
-  return a->fingerprint == b->fingerprint && a->fingerprint_dims == b->fingerprint_dims;
-}
-
-void
-td__ranks_attrs_look (TdRanksAttrs *a, const TdRanks *self, const TdRankRow *row, guint first,
-                      const gboolean *together)
-{
-  const TdRankIteration *one = row->of[first];
-  gboolean differ = FALSE, any = FALSE;
-
-  for (guint i = first + 1; i < self->n; i++)
-    if (together[i] && are_alike (row->of[i], one))
-      {
-        any = TRUE;
-        differ = differ || row->of[i]->attrs != one->attrs;
-      }
-  if (any && a->n_steps++ == 0)
-    a->first_differs = differ;
-  for (guint i = 0; differ && i < self->n; i++)
-    {
-      gboolean of_it = together[i] && are_alike (row->of[i], one);
-
-      if (a->n_differ == 0)
-        a->from[i] = of_it ? row->of[i]->number : -1;
-      a->to[i] = of_it ? row->of[i]->number : -1;
-    }
-  if (differ && a->n_differ++ == 0)
-    a->after = a->last;
-  a->last = row->number;
-}
-
-/* ---- what differs ---- */
-
-static char *
-dup_of (const TdIteration *it, guint e)
-{
-  return dup_common (td_iteration_get_op_name (it, e),
-                     td_iteration_get_string (it, td_iteration_get_tape (it)->events[e].attrs));
-}
-
-static gboolean
-has_same (const TdIteration *x, const TdIteration *y, guint e)
-{
-  g_autofree char *a = dup_of (x, e), *b = dup_of (y, e);
-
-  return g_str_equal (td_iteration_get_op_name (x, e), td_iteration_get_op_name (y, e))
-         && g_str_equal (a, b);
-}
+/* ---- what is compared ---- */
 
 static gboolean
 leads_to_gradient (const TdIteration *it, const gboolean *trained, guint e)
@@ -189,31 +168,186 @@ leads_to_gradient (const TdIteration *it, const gboolean *trained, guint e)
   return n_twins > 0;
 }
 
-/* The first operation that differs between two ranks, and on each is the same in both steps;
- * -1: none. */
+/* The operations of an iteration that gradients come from, in order, whatever else is between
+ * them. Owner: the caller. NULL: it is not there. */
+static GArray *
+list_trained (const TdIteration *it)
+{
+  g_autofree gboolean *trained = it ? td__ranks_mark_trained (it) : NULL;
+  GArray *events = it ? g_array_new (FALSE, FALSE, sizeof (guint)) : NULL;
+
+  for (guint e = 0; it && e < td_iteration_get_n_events (it); e++)
+    if (leads_to_gradient (it, trained, e))
+      g_array_append_val (events, e);
+  return events;
+}
+
+static gboolean
+have_one_shape (const TdTapeIteration *x, const TdTapeIteration *y, guint32 a, guint32 b)
+{
+  const TdTapeVar *u = &x->vars[a], *v = &y->vars[b];
+
+  return u->ndim == v->ndim
+         && memcmp (&x->dims[u->first_dim], &y->dims[v->first_dim], u->ndim * sizeof *x->dims)
+                == 0;
+}
+
+/* One operation on arrays of one shape? */
+static gboolean
+are_counterparts (const TdIteration *x, const TdIteration *y, guint a, guint b)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (x), *u = td_iteration_get_tape (y);
+  const TdTapeEvent *e = &t->events[a], *f = &u->events[b];
+
+  if (!g_str_equal (td_iteration_get_op_name (x, a), td_iteration_get_op_name (y, b))
+      || e->n_in != f->n_in || e->n_out != f->n_out)
+    return FALSE;
+  for (guint k = 0; k < e->n_in; k++)
+    if (!have_one_shape (t, u, t->ins[e->first_in + k], u->ins[f->first_in + k]))
+      return FALSE;
+  for (guint k = 0; k < e->n_out; k++)
+    if (!have_one_shape (t, u, t->outs[e->first_out + k], u->outs[f->first_out + k]))
+      return FALSE;
+  return TRUE;
+}
+
+static gboolean
+train_alike (TdRanks *self, guint one, gint64 number, guint other, gint64 its_number)
+{
+  g_autoptr (TdIteration) x = td__ranks_load (self, one, number),
+                          y = td__ranks_load (self, other, its_number);
+  g_autoptr (GArray) a = list_trained (x), b = list_trained (y);
+
+  if (!a || !b || a->len != b->len)
+    return FALSE;
+  for (guint i = 0; i < a->len; i++)
+    if (!are_counterparts (x, y, g_array_index (a, guint, i), g_array_index (b, guint, i)))
+      return FALSE;
+  return TRUE;
+}
+
+/* ---- a step ---- */
+
+/* Attributes of other sizes follow from these: then nothing is said. */
+static gboolean
+are_alike (const TdRankIteration *x, const TdRankIteration *y)
+{
+  return x->fingerprint == y->fingerprint && x->fingerprint_dims == y->fingerprint_dims;
+}
+
+/* What one rank does beside the training, a print, makes no other sizes of it: with what they
+ * train alike, however, are ranks whose attributes are the same, or not. Returns whether some
+ * are. */
+static gboolean
+add_alike (TdRanksAttrs *a, TdRanks *self, const TdRankRow *row, guint first,
+           const gboolean *together, gboolean have_same, gboolean *of_it)
+{
+  const TdRankIteration *one = row->of[first];
+  gboolean any = FALSE;
+
+  for (guint i = first + 1; i < self->n; i++)
+    if (together[i] && !of_it[i] && (row->of[i]->attrs == one->attrs) == have_same
+        && a->n_looks++ < MOST_LOOKS
+        && train_alike (self, first, one->number, i, row->of[i]->number))
+      of_it[first] = of_it[i] = any = TRUE;
+  return any;
+}
+
+static void
+compare (Compared *c, const TdRanks *self, const TdRankRow *row, guint first,
+         const gboolean *of_it)
+{
+  gboolean differ = FALSE;
+
+  if (of_it[first])
+    {
+      for (guint i = first + 1; i < self->n; i++)
+        differ = differ || (of_it[i] && row->of[i]->attrs != row->of[first]->attrs);
+      if (c->n_steps++ == 0)
+        c->first_differs = differ;
+      for (guint i = 0; differ && i < self->n; i++)
+        {
+          c->to[i] = of_it[i] ? row->of[i]->number : -1;
+          if (c->n_differ < 2)
+            c->from[i] = c->to[i];
+        }
+      if (differ && c->n_differ++ == 0)
+        {
+          c->after = c->last;
+          c->number = row->number;
+        }
+    }
+  c->last = row->number;
+}
+
+void
+td__ranks_attrs_look (TdRanksAttrs *a, TdRanks *self, const TdRankRow *row, guint first,
+                      const gboolean *together)
+{
+  const TdRankIteration *one = row->of[first];
+  g_autofree gboolean *of_it = g_new0 (gboolean, self->n);
+  gboolean differ = FALSE;
+
+  for (guint i = first + 1; i < self->n; i++)
+    if (together[i] && are_alike (row->of[i], one))
+      {
+        of_it[first] = of_it[i] = TRUE;
+        differ = differ || row->of[i]->attrs != one->attrs;
+      }
+  compare (&a->alike, self, row, first, of_it);
+  differ = add_alike (a, self, row, first, together, FALSE, of_it) || differ;
+  if (differ)
+    add_alike (a, self, row, first, together, TRUE, of_it);
+  compare (&a->all, self, row, first, of_it);
+}
+
+/* ---- what differs ---- */
+
+static char *
+dup_of (const TdIteration *it, guint e)
+{
+  return dup_common (td_iteration_get_op_name (it, e),
+                     td_iteration_get_string (it, td_iteration_get_tape (it)->events[e].attrs));
+}
+
+static gboolean
+has_same (const TdIteration *x, const TdIteration *y, guint a, guint b)
+{
+  g_autofree char *p = dup_of (x, a), *q = dup_of (y, b);
+
+  return g_str_equal (td_iteration_get_op_name (x, a), td_iteration_get_op_name (y, b))
+         && g_str_equal (p, q);
+}
+
+/* Of those that gradients come from, the first that differs between two ranks, and on each is
+ * the same in both steps; -1: none. */
 static gint
-find_event (const TdRanksAttrs *a, TdRanks *self, guint one, guint other)
+find_event (const Compared *a, TdRanks *self, guint one, guint other)
 {
   g_autoptr (TdIteration) x = td__ranks_load (self, one, a->from[one]),
                           x_to = td__ranks_load (self, one, a->to[one]),
                           y = td__ranks_load (self, other, a->from[other]),
                           y_to = td__ranks_load (self, other, a->to[other]);
-  g_autofree gboolean *trained = x ? td__ranks_mark_trained (x) : NULL;
-  guint n = x ? td_iteration_get_n_events (x) : 0;
+  g_autoptr (GArray) of_x = list_trained (x), of_x_to = list_trained (x_to),
+                     of_y = list_trained (y), of_y_to = list_trained (y_to);
 
-  if (!x || !x_to || !y || !y_to || td_iteration_get_n_events (x_to) != n
-      || td_iteration_get_n_events (y) != n || td_iteration_get_n_events (y_to) != n)
+  if (!of_x || !of_x_to || !of_y || !of_y_to || of_x_to->len != of_x->len
+      || of_y->len != of_x->len || of_y_to->len != of_x->len)
     return -1;
-  for (guint e = 0; e < n; e++)
-    if (leads_to_gradient (x, trained, e) && !has_same (x, y, e) && has_same (x, x_to, e)
-        && has_same (y, y_to, e))
-      return (gint)e;
+  for (guint i = 0; i < of_x->len; i++)
+    {
+      const guint e = g_array_index (of_x, guint, i), f = g_array_index (of_y, guint, i);
+
+      if (!has_same (x, y, e, f) && has_same (x, x_to, e, g_array_index (of_x_to, guint, i))
+          && has_same (y, y_to, f, g_array_index (of_y_to, guint, i)))
+        return (gint)i;
+    }
   return -1;
 }
 
 /* Ranks by the attributes of one operation. */
 static void
-classify (const TdRanksAttrs *a, TdRanks *self, guint event, guint *classes)
+classify (const Compared *a, TdRanks *self, guint event, guint *classes)
 {
   g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func (g_free);
 
@@ -221,13 +355,14 @@ classify (const TdRanksAttrs *a, TdRanks *self, guint event, guint *classes)
     {
       g_autoptr (TdIteration) it
           = a->from[i] >= 0 ? td__ranks_load (self, i, a->from[i]) : NULL;
+      g_autoptr (GArray) events = list_trained (it);
       char *text;
       guint at;
 
       classes[i] = TD_RANKS_NO_CLASS;
-      if (!it || event >= td_iteration_get_n_events (it))
+      if (!events || event >= events->len)
         continue;
-      text = dup_of (it, event);
+      text = dup_of (it, g_array_index (events, guint, event));
       if (g_ptr_array_find_with_equal_func (texts, text, g_str_equal, &at))
         g_free (text);
       else
@@ -244,36 +379,41 @@ static char *
 dup_change (const char *a, const char *b)
 {
   g_auto (GStrv) x = td_attributes_split (a), y = td_attributes_split (b);
-  GString *out;
+  GString *out = g_string_new (NULL);
 
   if (g_strv_length (x) != g_strv_length (y))
-    return g_strdup_printf ("%s→ %s", a, b);
-  out = g_string_new (NULL);
-  for (guint i = 0; x[i]; i++)
-    if (!g_str_equal (x[i], y[i]))
-      g_string_append_printf (out, "%s%s → %s", out->len ? ", " : "", x[i], y[i]);
+    {
+      g_string_append_printf (out, "%s→ %s", *a ? a : "none ", *b ? b : "none ");
+      g_string_truncate (out, out->len - 1);
+    }
+  else
+    for (guint i = 0; x[i]; i++)
+      if (!g_str_equal (x[i], y[i]))
+        g_string_append_printf (out, "%s%s → %s", out->len ? ", " : "", x[i], y[i]);
   return g_string_free (out, FALSE);
 }
 
 /* "mul_scalar at zoo.c:58 differs (value=1 → value=2)". */
 static char *
-dup_difference (const TdRanksAttrs *a, TdRanks *self, guint one, guint other, guint event,
+dup_difference (const Compared *a, TdRanks *self, guint one, guint other, guint event,
                 char **site)
 {
   g_autoptr (TdIteration) x = td__ranks_load (self, one, a->from[one]),
                           y = td__ranks_load (self, other, a->from[other]);
-  g_autofree char *x_text = dup_of (x, event), *y_text = dup_of (y, event),
-                  *change = dup_change (x_text, y_text), *at = td_iteration_dup_site (y, event);
-  const char *layer = td_iteration_get_link_path (x, event);
+  g_autoptr (GArray) of_x = list_trained (x), of_y = list_trained (y);
+  const guint e = g_array_index (of_x, guint, event), f = g_array_index (of_y, guint, event);
+  g_autofree char *x_text = dup_of (x, e), *y_text = dup_of (y, f),
+                  *change = dup_change (x_text, y_text), *at = td_iteration_dup_site (y, f);
+  const char *layer = td_iteration_get_link_path (x, e);
 
   *site = *at ? g_path_get_basename (at) : NULL;
-  return g_strdup_printf ("%s%s%s%s%s%s differs (%s)", td_iteration_get_op_name (x, event),
+  return g_strdup_printf ("%s%s%s%s%s%s differs (%s)", td_iteration_get_op_name (x, e),
                           *layer ? " (" : "", layer, *layer ? ")" : "", *site ? " at " : "",
                           *site ? *site : "", change);
 }
 
 static void
-say_attrs (const TdRanksAttrs *a, TdRanks *self, guint event)
+say_attrs (const Compared *a, TdRanks *self, guint event)
 {
   g_autofree guint *classes = g_new (guint, self->n);
   g_autofree char *names = NULL, *what = NULL, *when = NULL;
@@ -289,8 +429,8 @@ say_attrs (const TdRanksAttrs *a, TdRanks *self, guint event)
       return;
     }
   names = td__ranks_dup_names_do (self, vote.odd, " runs", " run");
-  when = td__ranks_dup_when (a->from[other], a->after);
-  f = td__ranks_add (self, TD_RANKS_GRAPHS, TD_RANKS_WARNING, a->from[other], vote.odd);
+  when = td__ranks_dup_when (a->number, a->after);
+  f = td__ranks_add (self, TD_RANKS_GRAPHS, TD_RANKS_WARNING, a->number, vote.odd);
   f->after = a->after;
   what = dup_difference (a, self, one, other, event, &f->site);
   f->sentence = g_strdup_printf (
@@ -303,8 +443,9 @@ say_attrs (const TdRanksAttrs *a, TdRanks *self, guint event)
 
 /* In all steps but perhaps the first. */
 void
-td__ranks_attrs_end (TdRanksAttrs *a, TdRanks *self)
+td__ranks_attrs_end (TdRanksAttrs *attrs, TdRanks *self)
 {
+  const Compared *a = attrs->alike.n_steps >= LEAST_STEPS ? &attrs->alike : &attrs->all;
   gboolean always = a->n_differ + (a->first_differs ? 0 : 1) >= a->n_steps;
   gint first = -1, event = -1;
 
@@ -317,5 +458,5 @@ td__ranks_attrs_end (TdRanksAttrs *a, TdRanks *self)
       }
   if (event >= 0)
     say_attrs (a, self, (guint)event);
-  attrs_free (a);
+  attrs_free (attrs);
 }

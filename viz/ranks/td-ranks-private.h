@@ -366,7 +366,7 @@ gint td__ranks_find_first_layer (const TdIteration *it);
 
 typedef struct TdRanksAttrs TdRanksAttrs;
 TdRanksAttrs *td__ranks_attrs_new (const TdRanks *self);
-void td__ranks_attrs_look (TdRanksAttrs *attrs, const TdRanks *self, const TdRankRow *row,
+void td__ranks_attrs_look (TdRanksAttrs *attrs, TdRanks *self, const TdRankRow *row,
                            guint first, const gboolean *together);
 void td__ranks_attrs_end (TdRanksAttrs *attrs, TdRanks *self);
 /** Hash the attributes of an iteration's operations that ranks must have in common. */

@@ -193,6 +193,23 @@ attributes__of_a_rank_that_always_differ_are_a_warning (void **state)
                                 "shapes");
 }
 
+static void
+other_attribute_beside_prints (PlantedStep *step)
+{
+  other_attribute (step);
+  prints_of_one_rank (step);
+}
+
+static void
+attributes__of_a_rank_are_a_warning_whatever_one_does_beside_the_training (void **state)
+{
+  g_autoptr (TdRanks) ranks = planted_look_at (other_attribute_beside_prints);
+  const TdRanksFinding *f = planted_assert_found (ranks, TD_RANKS_GRAPHS, TD_RANKS_WARNING, 0);
+
+  ASSERT_RANKS (f, 2);
+  assert_contains (f->sentence, "relu at model.c:12 differs (value=1 → value=2)");
+}
+
 /* A crop that each rank draws, and where the random stream stands. */
 static char drawn[64];
 
@@ -287,6 +304,7 @@ main (void)
     td_test (graphs__in_which_one_rank_updates_by_another_gradient_are_a_warning),
     td_test (graphs__in_which_one_rank_only_looks_are_a_note),
     td_test (attributes__of_a_rank_that_always_differ_are_a_warning),
+    td_test (attributes__of_a_rank_are_a_warning_whatever_one_does_beside_the_training),
     td_test (attributes__that_are_drawn_or_each_ranks_own_say_nothing),
     td_test (attributes__are_not_compared_where_sizes_differ),
     td_test (graphs__in_which_one_rank_only_looks_are_a_note_whatever_its_examples_are),
