@@ -7,6 +7,9 @@
  * What a rank brings is summed up before the first such call, of optimizers whose last update
  * was by a mean.
  *
+ * What td_comm_allreduce_grad has averaged is known, and told by it; an update that follows it,
+ * with no backward between, is by that.
+ *
  * SPDX-License-Identifier: MIT */
 #include "by-hand.h"
 #include "host-memory.h"
@@ -22,6 +25,14 @@ enum
   SAMPLES = 6,
   MOST_BROUGHT = 4096 /* calls between a backward and an update */
 };
+
+/* A parameter whose gradient td_comm_allreduce_grad has averaged, and that gradient. */
+typedef struct
+{
+  const TdParam *param;
+  uint64_t buffer;
+  uint32_t version;
+} Averaged;
 
 /* An array that was summed over the ranks, or given to all of them. */
 typedef struct
@@ -39,6 +50,7 @@ typedef struct ByHand
   TdSums sums;
   TdRankSum *own; /* this rank's gradients before the mean, by `all`; NULL: not known */
   bool now;       /* this update is by a mean, of `part` */
+  bool by_grad;   /* which td_comm_allreduce_grad has made */
 } ByHand;
 
 static ByHand *watched;  /* those of optimizers that have one */
@@ -46,12 +58,15 @@ static int64_t n_summed; /* numbers, since the last backward began */
 static int n_ranks;      /* that the last of them are of */
 static Brought *brought; /* since the last backward began */
 static int n_brought, room_brought;
+static Averaged *averaged; /* since the last backward began */
+static int n_averaged, room_averaged;
 
 void
 td__by_hand_forget (void)
 {
   n_summed = 0;
   n_brought = 0;
+  n_averaged = 0;
 }
 
 static void
@@ -223,7 +238,58 @@ tell_own (ByHand *h)
   h->own = NULL;
 }
 
+/* --- what td_comm_allreduce_grad has averaged --- */
+
+static const Averaged *
+find_averaged (const TdParam *param)
+{
+  for (int i = 0; i < n_averaged; i++)
+    if (averaged[i].param == param)
+      return &averaged[i];
+  return NULL;
+}
+
+static void
+choose_averaged (ByHand *h)
+{
+  h->part.n = 0;
+  h->part.of = td__xrealloc (h->part.of, ((size_t)h->all.n + 1) * sizeof *h->part.of);
+  for (int i = 0; i < h->all.n && n_averaged > 0; i++)
+    if (find_averaged (h->all.of[i].param) != NULL)
+      h->part.of[h->part.n++] = h->all.of[i];
+}
+
+/* What was written to, or set, since is told of once more. */
+static TdStatus
+tell_changed (const ByHand *h, const TdSite *site)
+{
+  TdCommon changed = { td__xcalloc ((size_t)h->part.n + 1, sizeof *changed.of), 0 };
+  TdStatus status;
+
+  for (int i = 0; i < h->part.n; i++)
+    {
+      const TdVar *g = gradient_of (&h->part.of[i]);
+      const Averaged *a = find_averaged (h->part.of[i].param);
+
+      if (g != NULL && (g->buffer->id != a->buffer || g->buffer->version != a->version))
+        changed.of[changed.n++] = h->part.of[i];
+    }
+  status = td__tell_means (&changed, n_ranks, site);
+  free (changed.of);
+  return status;
+}
+
 /* --- an update --- */
+
+static TdStatus
+before_averaged (TdOpt *opt, ByHand *h, const TdSite *site)
+{
+  h->now = td__rank_sums_wanted ();
+  if (!h->now)
+    return TD_OK;
+  td__sums_look (&h->part, opt, &h->sums);
+  return tell_changed (h, site);
+}
 
 static TdStatus
 before (TdOpt *opt, const TdSite *site)
@@ -233,9 +299,13 @@ before (TdOpt *opt, const TdSite *site)
   int64_t n;
 
   n_summed = 0;
-  if (summed == 0 && opt->watched == NULL)
+  if (summed == 0 && n_averaged == 0 && opt->watched == NULL)
     return TD_OK;
   h = by_hand_of (opt);
+  choose_averaged (h);
+  h->by_grad = h->part.n > 0;
+  if (h->by_grad)
+    return before_averaged (opt, h, site);
   n = summed > 0 ? count_gradients (&h->all) : 0;
   choose_part (h, n > 0 && summed >= n);
   h->now = n > 0 && h->part.n > 0 && td__rank_sums_wanted ();
@@ -294,7 +364,7 @@ td__by_hand_brings (const TdComm *comm)
   if (n_summed > 0 || !is_of_training (comm))
     return;
   for (ByHand *h = watched; h != NULL; h = h->next)
-    if (h->now && h->generation == td__links_generation)
+    if (h->now && !h->by_grad && h->generation == td__links_generation)
       take_own (h);
 }
 
@@ -340,4 +410,42 @@ td__by_hand_summed (const TdComm *comm, const TdVar *x, const TdVar *y)
   remember (x, y);
   n_summed += td__size (&x->node->shape);
   n_ranks = comm->size;
+}
+
+/* Does an optimizer tell of it after its updates, as it did after the last one? */
+static bool
+is_told (const TdParam *param)
+{
+  for (const ByHand *h = watched; h != NULL; h = h->next)
+    for (int i = 0; h->now && h->generation == td__links_generation && i < h->part.n; i++)
+      if (h->part.of[i].param == param)
+        return true;
+  return false;
+}
+
+TdCommon
+td__by_hand_averaged (const TdComm *comm, const TdCommon *common)
+{
+  TdCommon rest = { td__xcalloc ((size_t)common->n + 1, sizeof *rest.of), 0 };
+
+  if (td__engine.walk_watch == NULL)
+    td__engine.walk_watch = &walk_watch;
+  td__opt_watch = &opt_watch;
+  n_ranks = comm->size;
+  if (n_averaged + common->n > room_averaged)
+    {
+      room_averaged = 2 * room_averaged + common->n;
+      averaged = td__xrealloc (averaged, (size_t)room_averaged * sizeof *averaged);
+    }
+  for (int i = 0; i < common->n; i++)
+    {
+      const TdVar *g = gradient_of (&common->of[i]);
+
+      if (g != NULL && find_averaged (common->of[i].param) == NULL)
+        averaged[n_averaged++]
+            = (Averaged){ common->of[i].param, g->buffer->id, g->buffer->version };
+      if (!is_told (common->of[i].param))
+        rest.of[rest.n++] = common->of[i];
+    }
+  return rest;
 }

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "buckets.h"
+#include "by-hand.h"
 #include "host-memory.h"
 
 #include <stdlib.h>
@@ -68,6 +69,18 @@ td__common_mean_gradients (TdComm *comm, const TdCommon *common, const TdMean *h
   return status;
 }
 
+/* Parameters are told of as the gradients were computed with them, unless an optimizer is known
+ * that tells of them after its update. */
+static TdStatus
+tell_averaged (const TdComm *comm, const TdCommon *common, const TdSite *site)
+{
+  TdCommon rest = td__by_hand_averaged (comm, common);
+  const TdStatus status = td__tell_parameters (&rest, NULL, site);
+
+  free (rest.of);
+  return status;
+}
+
 TdStatus
 td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdSite *site)
 {
@@ -92,10 +105,8 @@ td_comm_allreduce_grad_at (TdComm *comm, TdLink *link, const TdSite *site)
   if (status == TD_OK)
     status = differs ? td__common_explain (comm, &common, NULL, TD_MEET_ALLREDUCE_GRAD, site)
                      : td__common_mean_gradients (comm, &common, &how, true, comm->size, site);
-  /* no optimizer is known here: parameters are told of as the gradients were computed with them
-   */
   if (status == TD_OK && comm->size > 1 && td__rank_sums_wanted ())
-    status = td__tell_parameters (&common, NULL, site);
+    status = tell_averaged (comm, &common, site);
   td__common_clear (&common);
   return status;
 }

@@ -51,7 +51,8 @@ static const char program[]
       "  int by_hand = strncmp (kind, \"hand\", 4) == 0, is_early = is (\"early\");\n"
       "  TdLink *net = td_linear_new (NULL, \"l\", 4, 3);\n"
       "  TdVar *W = td_link_param (net, \"W\"), *b = td_link_param (net, \"b\");\n"
-      "  if (by_hand && !is (\"hand unsent\"))\n"
+      "  const int grad = strncmp (kind, \"grad\", 4) == 0;\n"
+      "  if ((by_hand && !is (\"hand unsent\")) || grad)\n"
       "    td_comm_bcast_link (comm, net);\n"
       "  TdOpt *opt = td_adam_new (net);\n"
       "  if (is_early || is (\"twice\") || strncmp (kind, \"all\", 3) == 0)\n"
@@ -86,9 +87,19 @@ static const char program[]
       "          td_set_grad (b, gb);\n        }\n"
       "      if (is (\"hand wrote\") && i == 5 && rank == 1)\n"
       "        td_write (b, (float[3]){ 1, 2, 3 }, 3 * sizeof (float));\n"
+      "      if (grad)\n"
+      "        td_comm_allreduce_grad (comm, net);\n"
+      "      if ((is (\"grad lr\") && at) || (is (\"grad last\") && i == 7 && rank == 1))\n"
+      "        td_opt_set_lr (opt, 0.5);\n"
+      "      if (is (\"grad state\") && at)\n"
+      "        td_write (td_opt_state (opt, \"b\", \"m\"), (float[3]){ 1 }, 12); /* state */\n"
+      "      if (is (\"grad wrote\") && at)\n"
+      "        td_write (b, (float[3]){ 1 }, 12);\n"
+      "      if (is (\"grad after\") && at)\n"
+      "        td_set_grad (b, td_mul_scalar (td_grad (b), 2));\n"
       "      td_opt_update (opt);\n"
       "      TD_NO_BACKPROP\n        {\n"
-      "          if (is (\"log\"))\n"
+      "          if (is (\"log\") || grad)\n"
       "            td_report (\"loss\", td_item (mean (loss)));\n"
       "          if (is (\"weights\"))\n"
       "            for (int k = 0; k < 2; k++)\n              {\n"
@@ -222,6 +233,34 @@ exchange__of_a_second_backward_is_named_behind_an_evaluation (void **state)
   assert_told (&c);
 }
 
+/* td_comm_allreduce_grad knows no optimizer: its update tells, also the last one, and what the
+ * matrix shows is of the iteration that is named. */
+static void
+exchange__of_gradients_by_their_call_names_what_the_update_parts_by (void **state)
+{
+  static const Case cases[] = {
+    { "grad", "Nothing found: 8 steps with updates of 2 ranks compared.", NULL, 0 },
+    { "grad lr", "parted in iteration 5: the optimizer's `lr` differs: rank 0 has 0.001", NULL,
+      1 },
+    { "grad last", "parted in iteration 7: the optimizer's `lr` differs", NULL, 1 },
+    { "grad state", "parted in iteration 5: the optimizer's state `b/m`", NULL, 1 },
+    { "grad state", "rank 1 wrote it at exchange.c:", NULL, 1 },
+    { "grad wrote", "rank 1 wrote it at exchange.c:", NULL, 1 },
+    { "grad after", "parted in iteration 5: the optimizer's state `b/m`", NULL, 1 },
+    { "grad after", "changed the gradient after the mean", NULL, 1 },
+  };
+  TdTestChild child;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_told (&cases[i]);
+  child = TD_TEST_RUN (tapedeck, "ranks", td_test_tmp ("ranks"), "--view", "matrix");
+  assert_contains (child.out, "iteration 5;");
+  assert_contains (child.out, "! b/m ");
+  assert_not_contains (child.out, "! W");
+  td_test_child_clear (&child);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -232,6 +271,7 @@ main (int argc, char **argv)
     td_test (exchange__of_no_gradients_is_no_mean),
     td_test (exchange__of_gradients_is_a_mean_that_is_compared),
     td_test (exchange__of_what_was_written_by_hand_names_the_line),
+    td_test (exchange__of_gradients_by_their_call_names_what_the_update_parts_by),
   };
 
   if (argc != 2)

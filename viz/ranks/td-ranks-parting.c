@@ -41,6 +41,7 @@ struct TdRanksParting
   gboolean apart; /* since a step before */
   gint64 at;      /* the finding that is open: its place among the findings; -1: none */
   guint n_times, n_steps;
+  guint n_means;  /* that the last one had */
   guint followed; /* links that are said to follow: bits */
   guint8 kind;    /* of what is apart, and which */
   const char *path;
@@ -64,6 +65,7 @@ td__ranks_parting_free (TdRanksParting *p)
   g_free (p);
 }
 
+/* Each array once, however often it is told of. */
 static Different
 find_different (const TdRanks *self, const TdSumTable *table, guint8 kind)
 {
@@ -71,9 +73,14 @@ find_different (const TdRanks *self, const TdSumTable *table, guint8 kind)
   g_autofree guint *classes = g_new (guint, self->n);
 
   for (guint key = 0; key < table->n; key++)
-    if (g_array_index (table->keys, TdSumKey, key).kind == kind
-        && td__sum_table_classes (table, key, classes) > 1 && d.n++ == 0)
-      d.first = key;
+    {
+      const TdSumKey *k = &g_array_index (table->keys, TdSumKey, key);
+
+      if (k->kind == kind
+          && (d.n == 0 || k->turn == g_array_index (table->keys, TdSumKey, d.first).turn)
+          && td__sum_table_classes (table, key, classes) > 1 && d.n++ == 0)
+        d.first = key;
+    }
   return d;
 }
 
@@ -114,6 +121,30 @@ is_by_hand (const TdSumTable *table)
     if (g_array_index (table->keys, TdSumKey, key).kind == TD_TAPE_SUM_NUMBER)
       return FALSE;
   return TRUE;
+}
+
+/* td_comm_allreduce_grad tells of a parameter that no optimizer has told of before; then its
+ * update does. */
+static gboolean
+is_told_again (const TdSumTable *table, guint key)
+{
+  const TdSumKey *of = &g_array_index (table->keys, TdSumKey, key);
+
+  for (guint i = key + 1; i < table->n; i++)
+    {
+      const TdSumKey *k = &g_array_index (table->keys, TdSumKey, i);
+
+      if (k->kind == of->kind && k->turn == of->turn + 1 && g_str_equal (k->path, of->path))
+        return TRUE;
+    }
+  return FALSE;
+}
+
+/* Sums of it are those of before its update. */
+static gboolean
+is_of_before (const TdRanksParting *p, const TdSumTable *table, guint key)
+{
+  return is_by_hand (table) || (p->n_steps == 0 && is_told_again (table, key));
 }
 
 /* A step without a mean between the last one that was compared and this one; -1: there was
@@ -173,6 +204,31 @@ dup_parameter_cause (const TdRanksParting *p, const TdRanks *self, const TdRankR
                           "update before (%s)",
                           majority ? "" : "one of ", odd,
                           td__ranks_advice (self, TD_RANKS_WRITERS));
+}
+
+static guint
+count_keys (const TdSumTable *table, guint8 kind)
+{
+  guint n = 0;
+
+  for (guint key = 0; key < table->n; key++)
+    n += g_array_index (table->keys, TdSumKey, key).kind == kind;
+  return n;
+}
+
+/* Why a state alone parts, that nothing wrote to: of an update after a mean that all have, and
+ * so was the one before. NULL: that is not known. Owner: the caller. */
+static char *
+dup_state_cause (const TdRanksParting *p, const TdRanks *self, const TdSumTable *table,
+                 const char *odd, gboolean majority)
+{
+  const guint n = count_keys (table, TD_TAPE_SUM_MEAN);
+
+  if (td__ranks_is_of_framework (self, 0) || p->gap || n == 0 || n != p->n_means)
+    return NULL;
+  return g_strdup_printf ("; the mean and the optimizer's numbers were the same, so %s%s "
+                          "changed the gradient after the mean (by a hook or a write)",
+                          majority ? "" : "one of ", odd);
 }
 
 /* What one of these, and not another, did to it by an operation. */
@@ -276,19 +332,20 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
   if (!before
       && (links[link].kind == TD_TAPE_SUM_PARAMETER || links[link].kind == TD_TAPE_SUM_STATE))
     writing = dup_writing (p, self, row, table, d->first, &vote, &f->site);
+  if (key->kind == TD_TAPE_SUM_STATE && writing && !*writing && p->n_steps > 0)
+    why = dup_state_cause (p, self, table, odd, vote.has_majority);
   if (d->n > 1)
     more = g_strdup_printf (" (and %u more)", d->n - 1);
-  f->sentence = g_strdup_printf (
-      "%s %s %s: %s `%s`%s differs%s%s%s", odd,
-      vote.has_majority             ? "parted"
-      : vote.n_classes < f->n_ranks ? "parted into groups"
-                                    : "parted",
-      when, links[link].word, key->path, more ? more : "",
-      links[link].kind == TD_TAPE_SUM_NUMBER ? ": "
-      : links[link].kind == TD_TAPE_SUM_PARAMETER || why == NULL
-          ? is_by_hand (table) && !before ? " when gradients are averaged" : " after the update"
-          : "",
-      why ? why : "", writing ? writing : "");
+  f->sentence = g_strdup_printf ("%s %s %s: %s `%s`%s differs%s%s%s", odd,
+                                 vote.has_majority             ? "parted"
+                                 : vote.n_classes < f->n_ranks ? "parted into groups"
+                                                               : "parted",
+                                 when, links[link].word, key->path, more ? more : "",
+                                 links[link].kind == TD_TAPE_SUM_NUMBER ? ": "
+                                 : is_of_before (p, table, d->first) && !before
+                                     ? " when gradients are averaged"
+                                     : " after the update",
+                                 why ? why : "", writing ? writing : "");
   td__rank_vote_clear (&vote);
 }
 
@@ -432,6 +489,7 @@ td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
       p->at = -1;
     }
   p->last = row->number;
+  p->n_means = count_keys (table, TD_TAPE_SUM_MEAN);
   p->early = FALSE;
   for (guint i = 0; i < self->n; i++)
     p->early = p->early || (row->of[i] && row->of[i]->mean_early);
