@@ -25,6 +25,7 @@ static const struct
   { TD_TAPE_SUM_PARAMETER, TD_RANKS_PARAMETERS, "parameter", TD_RANKS_SET_PARAMETERS },
 };
 #define N_LINKS G_N_ELEMENTS (links)
+#define PARAMETERS (N_LINKS - 1)
 
 /* Arrays of one kind that differ in a step. */
 typedef struct
@@ -206,13 +207,18 @@ dup_parameter_cause (const TdRanksParting *p, const TdRanks *self, const TdRankR
                           td__ranks_advice (self, TD_RANKS_WRITERS));
 }
 
+/* Of arrays: what is told of once more counts once. */
 static guint
-count_keys (const TdSumTable *table, guint8 kind)
+count_means (const TdSumTable *table)
 {
   guint n = 0;
 
   for (guint key = 0; key < table->n; key++)
-    n += g_array_index (table->keys, TdSumKey, key).kind == kind;
+    {
+      const TdSumKey *k = &g_array_index (table->keys, TdSumKey, key);
+
+      n += k->kind == TD_TAPE_SUM_MEAN && k->turn == 0;
+    }
   return n;
 }
 
@@ -222,7 +228,7 @@ static char *
 dup_state_cause (const TdRanksParting *p, const TdRanks *self, const TdSumTable *table,
                  const char *odd, gboolean majority)
 {
-  const guint n = count_keys (table, TD_TAPE_SUM_MEAN);
+  const guint n = count_means (table);
 
   if (td__ranks_is_of_framework (self, 0) || p->gap || n == 0 || n != p->n_means)
     return NULL;
@@ -450,6 +456,39 @@ has_updates (const TdRanks *self, const TdRankRow *row)
   return n > 1;
 }
 
+static gboolean
+look_at_link (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSumTable *table,
+              guint link)
+{
+  Different d = find_different (self, table, links[link].kind);
+
+  if (d.n == 0)
+    return FALSE;
+  if (!p->apart && p->n_times < MOST_TIMES)
+    say_parting (p, self, row, table, link, &d);
+  else if (p->apart && p->at >= 0)
+    {
+      say_following (p, self, row, table, link, &d);
+      if (!p->path || p->kind == TD_TAPE_SUM_NUMBER) /* whose optimizer's, an array says */
+        {
+          p->kind = links[link].kind;
+          p->path = g_array_index (table->keys, TdSumKey, d.first).path;
+        }
+    }
+  p->apart = TRUE;
+  return TRUE;
+}
+
+/* Parameters that were not equal before the first update: whatever else differs after it comes
+ * of that. */
+static gboolean
+differs_before (const TdRanksParting *p, const TdRanks *self, const TdSumTable *table)
+{
+  Different d = find_different (self, table, TD_TAPE_SUM_PARAMETER);
+
+  return p->n_steps == 0 && d.n > 0 && is_told_again (table, d.first);
+}
+
 void
 td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
                         const TdSumTable *table)
@@ -462,26 +501,10 @@ td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
     return;
   if (self->steps_part >= 0 && !p->apart)
     follow_steps (p, self);
+  if (differs_before (p, self, table))
+    differs = look_at_link (p, self, row, table, PARAMETERS);
   for (guint link = 0; link < N_LINKS; link++)
-    {
-      Different d = find_different (self, table, links[link].kind);
-
-      if (d.n == 0)
-        continue;
-      differs = TRUE;
-      if (!p->apart && p->n_times < MOST_TIMES)
-        say_parting (p, self, row, table, link, &d);
-      else if (p->apart && p->at >= 0)
-        {
-          say_following (p, self, row, table, link, &d);
-          if (!p->path || p->kind == TD_TAPE_SUM_NUMBER) /* whose optimizer's, an array says */
-            {
-              p->kind = links[link].kind;
-              p->path = g_array_index (table->keys, TdSumKey, d.first).path;
-            }
-        }
-      p->apart = TRUE;
-    }
+    differs = look_at_link (p, self, row, table, link) || differs;
   look_at_persistents (p, self, row, table);
   if (!differs && !is_absent (p, table) && !is_without (p, self, row))
     {
@@ -489,7 +512,7 @@ td__ranks_parting_look (TdRanksParting *p, TdRanks *self, const TdRankRow *row,
       p->at = -1;
     }
   p->last = row->number;
-  p->n_means = count_keys (table, TD_TAPE_SUM_MEAN);
+  p->n_means = count_means (table);
   p->early = FALSE;
   for (guint i = 0; i < self->n; i++)
     p->early = p->early || (row->of[i] && row->of[i]->mean_early);
