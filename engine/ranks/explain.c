@@ -1,5 +1,6 @@
 /* What differs between ranks whose digests do: each lists its side as lines, rank 0's go to
- * all, and the first line that is another is what everybody hears.
+ * all, and the first line that is another is what everybody hears; and that it is rank 0 that
+ * most others differ from, where they agree.
  *
  * SPDX-License-Identifier: MIT */
 #include "comm.h"
@@ -38,6 +39,29 @@ td__bcast_bytes (TdComm *comm, void *bytes, size_t n, const TdSite *site)
                                                        : td__comm_fail (comm, why, site);
 }
 
+/* Do more ranks have one list that is not rank 0's than have rank 0's? */
+static TdStatus
+find_odd_root (TdComm *comm, const TdLines *own, TdMeetKind kind, bool *odd, const TdSite *site)
+{
+  TdMeet mine = td__meet_of (kind, NULL, site);
+  TdStatus status;
+  int most = 0, of_root = 0;
+
+  mine.number = (int64_t)td__digest (0, own->of, (size_t)own->n * sizeof *own->of);
+  status = td__meet (comm, &mine, site);
+  for (int r = 0; r < comm->size && status == TD_OK; r++)
+    {
+      int n = 0;
+
+      for (int k = 0; k < comm->size; k++)
+        n += comm->all[k].number == comm->all[r].number;
+      of_root = r == 0 ? n : of_root;
+      most = n > most ? n : most;
+    }
+  *odd = most > of_root;
+  return status;
+}
+
 static const char *
 line_at (const TdLines *lines, int i)
 {
@@ -46,14 +70,17 @@ line_at (const TdLines *lines, int i)
 
 /* What is to be said where this rank's list is not rank 0's; false: it is. */
 static bool
-first_difference (const TdLines *own, const TdLines *roots, const char *before,
+first_difference (const TdLines *own, const TdLines *roots, bool odd, const char *before,
                   const char *after, char *note, size_t size)
 {
   for (int i = 0; i < own->n || i < roots->n; i++)
     if (strcmp (line_at (own, i), line_at (roots, i)) != 0)
       {
-        snprintf (note, size, "%sit has %.80s where rank 0 has %.80s%s", before,
-                  line_at (own, i), line_at (roots, i), after);
+        const int room = odd ? 64 : 80;
+
+        snprintf (note, size, "%s%sit has %.*s where rank 0 has %.*s%s", before,
+                  odd ? "rank 0 is the odd one: " : "", room, line_at (own, i), room,
+                  line_at (roots, i), after);
         return true;
       }
   return false;
@@ -65,8 +92,11 @@ td__explain (TdComm *comm, const TdLines *own, const char *before, const char *a
 {
   TdMeet mine = td__meet_of (kind, NULL, site);
   TdLines roots = { NULL, own->n };
-  TdStatus status = td__bcast_bytes (comm, &roots.n, sizeof roots.n, site);
+  bool odd = false;
+  TdStatus status = find_odd_root (comm, own, kind, &odd, site);
 
+  if (status == TD_OK)
+    status = td__bcast_bytes (comm, &roots.n, sizeof roots.n, site);
   roots.of = td__xcalloc ((size_t)roots.n + 1, sizeof *roots.of);
   if (comm->rank == 0 && own->n > 0)
     memcpy (roots.of, own->of, (size_t)own->n * sizeof *own->of);
@@ -74,7 +104,7 @@ td__explain (TdComm *comm, const TdLines *own, const char *before, const char *a
     status = td__bcast_bytes (comm, roots.of, (size_t)roots.n * sizeof *roots.of, site);
   if (status == TD_OK)
     {
-      if (first_difference (own, &roots, before, after, mine.note, sizeof mine.note))
+      if (first_difference (own, &roots, odd, before, after, mine.note, sizeof mine.note))
         mine.flags |= TD_MEET_FAILED;
       status = td__meet (comm, &mine, site);
     }

@@ -178,6 +178,27 @@ setting__of_one_rank_alone_is_told_to_all_before_it_parts_them (void **state)
     }
 }
 
+/* Most ranks agree: the one that does not is named, though it is rank 0. */
+static void
+setting__of_rank_0_alone_is_told_as_its_own (void **state)
+{
+  Net n = net_new ();
+
+  (void)state;
+  n.opt = td_multi_node_optimizer_new (n.opt, world);
+  assert_int_equal (update (&n), TD_OK);
+  if (me == 0)
+    set_lr (&n);
+  if (n_ranks > 1)
+    {
+      assert_int_not_equal (update (&n), TD_OK);
+      assert_told (n_ranks == 2 ? "differ: it has lr 0.1 where rank 0 has lr 0.01"
+                                : "differ: rank 0 is the odd one: it has lr 0.1 where rank 0 "
+                                  "has lr 0.01");
+    }
+  net_free (&n);
+}
+
 /* What is not sent with the first update is told then. */
 static void
 setting__of_one_rank_before_the_first_update_is_told (void **state)
@@ -321,6 +342,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     ranks_test (setting__of_one_rank_alone_is_told_to_all_before_it_parts_them),
+    ranks_test (setting__of_rank_0_alone_is_told_as_its_own),
     ranks_test (setting__of_one_rank_before_the_first_update_is_told),
     ranks_test (setting__of_rank_0_before_the_first_update_goes_to_all),
     ranks_test (hooks__in_another_order_or_with_another_number_are_told),

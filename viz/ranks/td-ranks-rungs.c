@@ -388,6 +388,16 @@ td__rung_side_is_shadow (const TdRungSide *side)
   return g_str_has_prefix (side->call, "join: ");
 }
 
+/* Most ranks agree, and not with rank 0: the finding is of that one. */
+static void
+take_first_alone (const TdRanks *self, TdRanksFinding *f)
+{
+  if (self->tapes[0].open.rank != 0)
+    return;
+  f->n_ranks = 1;
+  f->ranks[0] = 0;
+}
+
 /* The first only: once ranks have parted, nothing fits. */
 void
 td__ranks_check_calls (TdRanks *self, const TdRung *rung)
@@ -428,6 +438,8 @@ td__ranks_check_calls (TdRanks *self, const TdRung *rung)
   if (n < 2)
     {
       why = dup_error (self, rung);
+      if (why && strstr (why, "rank 0 is the odd one"))
+        take_first_alone (self, f);
       f->sentence = g_strdup_printf (
           "call %" G_GUINT64_FORMAT
           " failed on all that were in it, in iteration %" G_GINT64_FORMAT ": %s%s%s",
