@@ -1,6 +1,6 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
 ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand|join|join-twice|
-join-write|join-leave|unused|other|log|log-dies|log-hangs|log-raises|log-scale|slope|own-part|share|share-tensor|
+join-write|join-leave|unused|other|log|log-dies|log-hangs|log-raises|log-apart|log-scale|slope|own-part|share|share-tensor|
 leave|accumulate|accumulate-hook|inside|inside-once|inside-one|inside-hand|inside-look|no-sync|nan-write|nan-under|nan-load|pair|pair-nan|pair-joint-nan|pair-view-nan].
 
 The last line of each rank is the sum of its weights, to the last bit.
@@ -32,7 +32,7 @@ if mistake == "slope":
 if mistake == "unused":
     net[1].spare = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(4))
 view = mistake in ("view", "pair-view-nan")
-model = net if mistake == "alone" else torch.nn.parallel.DistributedDataParallel(
+model = net if mistake in ("alone", "log-apart") else torch.nn.parallel.DistributedDataParallel(
     net, gradient_as_bucket_view=view, find_unused_parameters=mistake == "unused")
 other = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))  # of the same size
 second = torch.nn.parallel.DistributedDataParallel(other, gradient_as_bucket_view=view) if mistake.startswith("pair") else None
@@ -40,7 +40,7 @@ if mistake == "adam":
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 else:
     optimizer = torch.optim.SGD([*model.parameters(), *(other.parameters() if second else ())], lr=0.2 if odd and mistake == "rate" else 0.1,
-                                momentum=0 if mistake.startswith("join") else 0.9)
+                                momentum=0 if mistake.startswith("join") or mistake == "log-apart" else 0.9)
 if mistake == "accumulate-hook":
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
     model.register_comm_hook(None, fp16_compress_hook)

@@ -123,6 +123,11 @@ def ended(folder, mistake, how):
     assert "its last call was dist.all_reduce at ddp.py:" in found[0]["sentence"], found
 
 
+def never_averaged(folder):
+    _, found = findings(os.path.join(folder, "alone.graph.ranks"), 1)  # that the claim before has recorded
+    assert "they never average: each trains a model of its own" in found[0]["sentence"], found
+
+
 def inside_one(folder):
     found = behind(folder, "inside-one")
     assert (found[0]["cause"], found[0]["iteration"], found[0]["ranks"]) == ("not averaged", 2, [RANKS - 1]), found
@@ -176,6 +181,9 @@ def main():
         claim("another learning rate is", named, folder, "rate", "optimizer numbers", 0, [RANKS - 1], "lr", "optimizer.param_groups")
         claim("and so are ranks of which each trains alone", named, folder, "alone", "optimizer state", 0, list(range(RANKS)),
               "momentum_buffer", "Wrap the model in DistributedDataParallel")
+        claim("also where only a loss is summed, for the log", named, folder, "log-apart", "plain optimizer", 0, list(range(RANKS)), "",
+              "Wrap the model in", "graph", "optimizer.step()")
+        claim("and what their states differ by is said", never_averaged, folder)
         claim("ranks that read the same examples are, with PyTorch's way to deal them out", named, folder, "copies", "same data",
               0, list(range(RANKS)), "", "DistributedSampler, whose set_epoch")
         claim("and where gradients lie in the buckets", named, folder, "view", "same data", 0, list(range(RANKS)), "", "DistributedSampler")

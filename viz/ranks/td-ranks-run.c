@@ -16,18 +16,67 @@ says_waits (const TdRankTape *tape)
 {
   const TdTapeHeader *header = td_tape_reader_header (tape->reader);
 
-  return (header->major > 1 || header->minor >= 3)
-         && *td_tape_reader_info (tape->reader, "producer") == '\0';
+  return header->major > 1 || header->minor >= 3;
+}
+
+static void
+say_plain_optimizer (TdRanks *self, guint first, const gboolean *plain)
+{
+  const TdRankTape *tape = &self->tapes[first];
+  g_autofree char *names = td__ranks_dup_names (self, plain);
+  const gboolean named = !td__ranks_is_of_framework (self, first); /* else a part of a step */
+  TdRanksFinding *f
+      = td__ranks_add (self, TD_RANKS_PLAIN, TD_RANKS_ERROR, tape->first_update, plain);
+
+  f->site = td__ranks_dup_site (self, first, tape->update_site);
+  f->sentence = g_strdup_printf (
+      "%s update their parameters%s%s%s%s and never average: each trains a model of its own",
+      names, named ? " by " : "",
+      named ? td_tape_reader_op_name (tape->reader, tape->update_opdef) : "",
+      f->site ? " at " : "", f->site ? f->site : "");
+  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_AVERAGE));
+}
+
+/* Ranks of a framework may average in ways that no tape has: there they never do where they are
+ * apart from the first update on. Returns the place of that finding; -1: they are not. */
+static gint
+find_apart (const TdRanks *self, gint64 first_update)
+{
+  for (guint i = 0; i < self->findings->len; i++)
+    {
+      const TdRanksFinding *f = td_ranks_get_finding (self, i);
+
+      if ((f->cause == TD_RANKS_PARAMETERS || f->cause == TD_RANKS_STATE)
+          && f->iteration == first_update && f->n_ranks == self->n)
+        return (gint)i;
+    }
+  return -1;
+}
+
+/* That parameters were not equal is no cause then; states part by it, too. */
+static void
+explain_apart (TdRanks *self, guint at)
+{
+  TdRanksFinding *f = &g_array_index (self->findings, TdRanksFinding, at);
+  g_autofree char *before = NULL;
+
+  if (f->cause == TD_RANKS_PARAMETERS)
+    {
+      g_array_remove_index (self->findings, at);
+      return;
+    }
+  before = f->sentence;
+  f->sentence
+      = g_strdup_printf ("%s; they never average: each trains a model of its own", before);
 }
 
 static void
 look_for_plain_optimizer (TdRanks *self)
 {
   g_autofree gboolean *plain = g_new0 (gboolean, self->n);
-  g_autofree char *names = NULL;
-  gint first = -1;
+  const gboolean of_framework = td__ranks_is_of_framework (self, 0);
+  gint first = -1, apart = -1;
   guint n = 0;
-  TdRanksFinding *f;
 
   for (guint i = 0; i < self->n; i++)
     {
@@ -39,16 +88,16 @@ look_for_plain_optimizer (TdRanks *self)
     }
   if (n < 2 || td__ranks_train_together (self))
     return;
-  names = td__ranks_dup_names (self, plain);
-  f = td__ranks_add (self, TD_RANKS_PLAIN, TD_RANKS_ERROR, self->tapes[first].first_update,
-                     plain);
-  f->site = td__ranks_dup_site (self, (guint)first, self->tapes[first].update_site);
-  f->sentence = g_strdup_printf (
-      "%s update their parameters by %s%s%s and never average: each trains a model of its own",
-      names,
-      td_tape_reader_op_name (self->tapes[first].reader, self->tapes[first].update_opdef),
-      f->site ? " at " : "", f->site ? f->site : "");
-  f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_AVERAGE));
+  if (of_framework)
+    {
+      apart = find_apart (self, self->tapes[first].first_update);
+      if (apart < 0)
+        return;
+      explain_apart (self, (guint)apart);
+      if (td__ranks_has (self, TD_RANKS_STATE))
+        return;
+    }
+  say_plain_optimizer (self, (guint)first, plain);
 }
 
 /* ---- counts ---- */

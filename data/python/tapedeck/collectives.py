@@ -404,6 +404,7 @@ class Collectives:
         call.caller = (id(frame), frame.f_code)
         if wait in (SUM, GATHER):
             self.bypassed.n_brought += call.bytes
+            self.brings(call)
         if known.size > 1 and wait not in (SEND, RECEIVE) and is_waited_for(frame) and self.recorder.open:
             call.said = True  # before it is made: a process may die of it
             self.say(call.row(call.start, 0))
@@ -414,6 +415,10 @@ class Collectives:
             self.say(call.row(call.start, 0))
             self.begins(call)
         return call
+
+    def brings(self, call):
+        if self.recorder.sums is not None:
+            self.recorder.sums.brings(call.bytes, self.recorder.phase == L.BACKWARD)
 
     def not_begun(self, call, error):
         """The method itself has failed: nobody was waited for, unless it is one that waits in itself."""
@@ -521,6 +526,7 @@ class Collectives:
                 known = self.group_of(ddp.process_group)
                 self.forwarded[known.comm if known else 0] = known
                 if self.own is not None:
+                    self.recorder.sums.averages = True  # in its backward, seen or not
                     self.own.saw(ddp)
                     self.bypassed.runs(ddp, self.recorder.places, sys._getframe(1))
             self.bypassed.inside += 1
@@ -647,6 +653,8 @@ class Collectives:
                 taken.append(storage)
         call.storages = tuple(taken)
         call.after = NEVER if backward else call.start
+        if wait in (SUM, GATHER):
+            self.brings(call)
         self.say(call.row(call.start, 0, 0 if self.context else BEHIND))
         if self.context:
             self.begins(call)

@@ -155,8 +155,6 @@ class Recorder(nodes.Nodes):
             self.adding = known.number
         elif func is torch.ops.aten.ones_like.default:
             self.seeding = known.number
-        if self.sums is not None:
-            self.sums.saw(known)
         return known
 
     # ------------------------------------------------------------------------- operators

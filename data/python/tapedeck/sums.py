@@ -30,18 +30,28 @@ def count_not_finite(tensor):
 
 
 class Sums:
-    """Of the ranks of one program; `averages`: a sum of all ranks' tensors has been seen."""
+    """Of the ranks of one program; `averages`: they are seen to sum their gradients."""
 
     def __init__(self, n_ranks):
         self.n_ranks = n_ranks
         self.averages = False
+        self.brought = 0  # bytes of all sums since the last step
         self.turn = 0
         self.counts_steps = True  # until a rank has joined the others, who step on
         self.steps = weakref.WeakKeyDictionary()  # optimizer -> how many
         self.names = {}  # of parameters, by their texts' numbers
 
-    def saw(self, operator):
-        self.averages |= str(operator.function).startswith("c10d.allreduce")
+    def brings(self, n_bytes, backward):
+        """A sum of all ranks' tensors: of gradients in backward, and where as much is summed as there is of them, be it
+        in half precision.  A loss for the log is less."""
+        self.averages |= backward
+        self.brought += n_bytes
+
+    def looks(self, optimizer):
+        n = sum(tensor.grad.numel() * tensor.grad.element_size() for group in optimizer.param_groups
+                for tensor in group["params"] if tensor.grad is not None)
+        self.averages |= 0 < n <= 2 * self.brought
+        self.brought = 0
 
     def row(self, kind, path, tensor):
         """One record.  What has no elements that the host can read has none."""
@@ -74,6 +84,7 @@ class Sums:
         """All that a step has updated; name_of(parameter) is "" where it has no name, own(name) the row of this
         rank's gradient, before the mean."""
         self.turn += 1
+        self.looks(optimizer)
         words = self.numbers(optimizer, text)
         for group in optimizer.param_groups:
             for tensor in group["params"]:
