@@ -152,12 +152,28 @@ agrees (State *s, PyObject *node, PyObject *plain)
   return same;
 }
 
+/* None where there is none, or where PyTorch gives none: of a view that was made under no_grad,
+ * and of whose base the program has then written to another part. */
+static PyObject *
+node_of (PyObject *tensor)
+{
+  PyObject *node = PyObject_GetAttr (tensor, names.grad_fn);
+
+  if (node == NULL && PyErr_ExceptionMatches (PyExc_RuntimeError))
+    {
+      PyErr_Clear ();
+      Py_INCREF (Py_None);
+      node = Py_None;
+    }
+  return node;
+}
+
 /* Give the node that made what `ref` is of, if that is still there, its hook. */
 static bool
 own_node (State *s, PyObject *ref, PyObject **last)
 {
   PyObject *tensor = PyObject_CallFunctionObjArgs (ref, NULL), *plain;
-  PyObject *node = tensor != NULL ? PyObject_GetAttr (tensor, names.grad_fn) : NULL;
+  PyObject *node = tensor != NULL ? node_of (tensor) : NULL;
   bool done = node != NULL || (tensor == Py_None && (PyErr_Clear (), true));
   long long event, layer;
   int same;

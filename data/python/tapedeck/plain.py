@@ -201,8 +201,7 @@ class State:
             return
         (made, refs), self.fresh, last = self.fresh, None, None
         for ref in refs:
-            tensor = ref()
-            node = tensor.grad_fn if tensor is not None else None
+            node = node_of(ref())
             if node is not None and node is not last:  # several outputs share one
                 self.own_node(node, made)
                 last = node
@@ -399,3 +398,12 @@ class State:
         if slot >= 0:
             self.slots[variable] = (slot, n, tensor.data_ptr())
             self.words += (L.MEASURED, 4, variable, slot)
+
+
+def node_of(tensor):
+    """The node that made it; None: there is none, or PyTorch gives none: of a view that was made under no_grad, and of
+    whose base the program has then written to another part."""
+    try:
+        return tensor.grad_fn if tensor is not None else None
+    except RuntimeError:
+        return None
