@@ -1,5 +1,5 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
-ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|skip|twice|clip|hand|join|join-twice|
+ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|average-load|skip|twice|clip|hand|join|join-twice|
 join-write|join-leave|unused|other|log|log-dies|log-hangs|log-raises|log-apart|log-scale|slope|own-part|share|share-tensor|
 leave|accumulate|accumulate-hook|inside|inside-once|inside-one|inside-hand|inside-look|no-sync|nan-write|nan-under|nan-load|pair|pair-nan|pair-joint-nan|pair-view-nan].
 
@@ -46,7 +46,7 @@ if mistake == "accumulate-hook":
     model.register_comm_hook(None, fp16_compress_hook)
 numbers = torch.Generator().manual_seed(10 + (0 if mistake in ("copies", "view") else RANK))
 examples = torch.randn(44, 4, generator=torch.Generator().manual_seed(1))
-average = [p.detach().clone() for p in net.parameters()] if mistake == "average" else []
+average = [p.detach().clone() for p in net.parameters()] if mistake.startswith("average") else []
 
 
 def inside_at(i):
@@ -83,9 +83,11 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
         time.sleep(100)
     if odd and i == ODD and mistake == "log-raises":
         raise ValueError("a bad row")
-    if mistake == "average":  # of the weights, the same on all ranks
+    if mistake.startswith("average"):  # of the weights, the same on all ranks
         for kept, now in zip(average, net.parameters()):
             kept.mul_(0.9).add_(now.detach(), alpha=0.1)
+            if odd and i == ODD and mistake == "average-load":
+                now.data.copy_(kept)
     if mistake == "log":  # all of them do: through a view of which PyTorch says no node
         with torch.no_grad():
             net[0].bias[0] += 0.25

@@ -128,6 +128,11 @@ def never_averaged(folder):
     assert "they never average: each trains a model of its own" in found[0]["sentence"], found
 
 
+def average_loaded(folder):
+    _, found = findings(record(folder, "average-load")[0], 1)
+    assert [(f["cause"], f["iteration"], f["ranks"]) for f in found] == [("parameters", ODD, [RANKS - 1])], found
+
+
 def inside_one(folder):
     found = behind(folder, "inside-one")
     assert (found[0]["cause"], found[0]["iteration"], found[0]["ranks"]) == ("not averaged", 2, [RANKS - 1]), found
@@ -197,6 +202,7 @@ def main():
         for mistake, line in (("nan-write", "net[2].weight.data[1]"), ("nan-under", "mul_("), ("nan-load", "load_state_dict")):
             claim("one that it writes into a weight is, with the line: " + mistake, named, folder, mistake, "not finite", 2,
                   [RANKS - 1], "0/weight", "mend the operation", "graph", line)
+        claim("an average of the weights that one rank loads is no batch of its own", average_loaded, folder)
         claim("a step that one rank leaves out is, where it is", named, folder, "skip", "update counts", 2, [RANKS - 1], "",
               "optimizer.step () as often", "graph", "optimizer.step()")
         claim("and one that it takes twice, too", named, folder, "twice", "update counts", 2, [RANKS - 1], "",

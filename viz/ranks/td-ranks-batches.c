@@ -47,11 +47,39 @@ mark_of_parameters (const TdTapeIteration *it)
   return of;
 }
 
+/* What gradients come from in this iteration, but not by way of a parameter that was written:
+ * an average of weights that is loaded into these has no examples. Owner: the caller; by
+ * variable. */
+static gboolean *
+mark_differentiated (const TdIteration *iteration, const gboolean *of_parameters)
+{
+  const TdTapeIteration *it = td_iteration_get_tape (iteration);
+  gboolean *marked = g_new0 (gboolean, MAX (it->n_vars, 1));
+
+  for (guint e = it->n_events; e-- > 0;)
+    {
+      const TdTapeEvent *event = &it->events[e];
+      gboolean leads = event->phase == TD_TAPE_PHASE_BACKWARD, writes = FALSE;
+      guint n_twins;
+
+      td_iteration_get_twins (iteration, e, &n_twins);
+      leads = leads || n_twins > 0;
+      for (guint k = 0; k < event->n_out; k++)
+        {
+          leads = leads || marked[it->outs[event->first_out + k]];
+          writes = writes || (event->n_in > 1 && of_parameters[it->outs[event->first_out + k]]);
+        }
+      for (guint k = 0; leads && !(writes && n_twins == 0) && k < event->n_in; k++)
+        marked[it->ins[event->first_in + k]] = TRUE;
+    }
+  return marked;
+}
+
 /* It makes something of both, from which gradients come: what writes a parameter, and an
  * average that is kept of one, read no examples. */
 static gboolean
 is_layer (const TdTapeIteration *it, const TdTapeEvent *event, const gboolean *of_parameters,
-          const gboolean *trained)
+          const gboolean *marked)
 {
   gboolean leads = FALSE;
   guint n = 0;
@@ -62,7 +90,7 @@ is_layer (const TdTapeIteration *it, const TdTapeEvent *event, const gboolean *o
     {
       if (of_parameters[it->outs[event->first_out + k]])
         return FALSE;
-      leads = leads || trained[it->outs[event->first_out + k]];
+      leads = leads || marked[it->outs[event->first_out + k]];
     }
   return leads && event->phase == TD_TAPE_PHASE_FORWARD && n > 0 && n < event->n_in;
 }
@@ -74,10 +102,10 @@ td__ranks_find_first_layer (const TdIteration *iteration)
 {
   const TdTapeIteration *it = td_iteration_get_tape (iteration);
   g_autofree gboolean *of_parameters = mark_of_parameters (it),
-                      *trained = td__ranks_mark_trained (iteration);
+                      *marked = mark_differentiated (iteration, of_parameters);
 
   for (guint e = 0; e < it->n_events; e++)
-    if (is_layer (it, &it->events[e], of_parameters, trained))
+    if (is_layer (it, &it->events[e], of_parameters, marked))
       return (gint)e;
   return -1;
 }
