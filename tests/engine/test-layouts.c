@@ -162,12 +162,12 @@ static void
 apply__gives_row_major_operands_to_operations_that_know_no_other (void **state)
 {
   TdVar *x = wanting (some_of (TD_SHAPE (2, 3, 4, 5), 1)), *y = last (x);
-  TdVar *a = td_softmax (y, 1), *b = td_reshape (y, TD_SHAPE (2, 60));
+  TdVar *a = td_softmax (y, .axis = 1), *b = td_reshape (y, TD_SHAPE (2, 60));
 
   assert_int_equal (td_layout (a), TD_ROW_MAJOR);
   assert_string_equal (a->node->creator->in[0]->creator->cls->name, "to_layout");
   assert_string_equal (b->node->creator->in[0]->creator->cls->name, "to_layout");
-  assert_equal_arrays (a, td_softmax (x, 1), 0);
+  assert_equal_arrays (a, td_softmax (x, .axis = 1), 0);
   assert_equal_arrays (b, td_reshape (x, TD_SHAPE (2, 60)), 0);
 }
 

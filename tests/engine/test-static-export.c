@@ -24,7 +24,8 @@ net_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 
   (void)n_in;
   (void)n_out;
-  h = td_max_pooling_2d (td_leaky_relu (h, 0.1), .ksize = { 2, 2 }, .stride = { 2, 2 });
+  h = td_max_pooling_2d (td_leaky_relu (h, .slope = 0.1), .ksize = { 2, 2 },
+                         .stride = { 2, 2 });
   h = td_average_pooling_2d (td_add_scalar (h, 0.25), .ksize = { 2, 2 }, .stride = { 1, 1 });
   h = td_tanh (td_link (net->l1, h));
   h = td_mul (h, td_sigmoid (h));

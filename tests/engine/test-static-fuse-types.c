@@ -84,7 +84,7 @@ unary (Chain *c, TdVar *x)
     case 4:
       return td_mul_scalar (x, 0.3 + draw (c, 50) / 64.0);
     case 5:
-      return td_leaky_relu (x, 0.2);
+      return td_leaky_relu (x, .slope = 0.2);
     case 6:
       return td_gelu (x);
     case 7:

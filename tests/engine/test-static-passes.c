@@ -177,7 +177,7 @@ unary (unsigned which, TdVar *x)
     case 6:
       return td_square (td_mul_scalar (x, 0.5));
     case 7:
-      return td_leaky_relu (x, 0.1);
+      return td_leaky_relu (x, .slope = 0.1);
     case 8:
       return td_gelu (x);
     default:
@@ -234,7 +234,7 @@ program (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
           x = td_add (td_tanh (x), td_tanh (x));
           break;
         case 5:
-          td_softplus (td_mul (x, y), 1); /* nobody's */
+          td_softplus (td_mul (x, y), .beta = 1); /* nobody's */
           continue;
         case 6:
           x = td_sub (x, td_mean_axes (x, (const int[]){ 0 }, 1, true));

@@ -111,7 +111,7 @@ unary (TdVar *x, unsigned which)
     case 5:
       return td_softmax (x);
     default:
-      return td_leaky_relu (x, 0.2);
+      return td_leaky_relu (x, .slope = 0.2);
     }
 }
 
