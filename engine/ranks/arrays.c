@@ -5,6 +5,7 @@
 #include "host-memory.h"
 #include "teams.h"
 
+#include "compute/core/before-write.h"
 #include "compute/core/copies.h"
 
 #include <stdio.h>
@@ -233,6 +234,7 @@ td__bcast_var (TdComm *comm, TdVar *v, bool *same, const TdSite *site)
   if (status == TD_OK && memcmp (numbers, own, bytes) != 0)
     {
       *same = false;
+      td__will_be_written (v->buffer);
       status = td__layout_upload (v->node, v->buffer, numbers, TD_COPY_OP, site);
       td__buffer_written (v->buffer, site);
     }

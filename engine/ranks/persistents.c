@@ -6,6 +6,7 @@
 #include "arrays.h"
 #include "host-memory.h"
 
+#include "compute/core/before-write.h"
 #include "compute/core/copies.h"
 #include "train/loop/trainer.h"
 
@@ -51,7 +52,10 @@ mean_of (TdComm *comm, TdVar *v, const TdSite *site)
   if (status == TD_OK)
     status = host->ops->cast (host, &sum, &own);
   if (status == TD_OK)
-    status = td__layout_upload (v->node, v->buffer, own.data, TD_COPY_OP, site);
+    {
+      td__will_be_written (v->buffer);
+      status = td__layout_upload (v->node, v->buffer, own.data, TD_COPY_OP, site);
+    }
   if (status == TD_OK)
     td__buffer_written (v->buffer, site);
   free (own.data);

@@ -19,6 +19,7 @@ typedef struct
   TdVar **externals, **vars; /* vars: by node of the schedule */
   TdVar *ys[64], *gys[64];   /* results that have a gradient */
   int n;
+  bool trace; /* the backward that comes */
 } Expansion;
 
 static TdVar *
@@ -100,7 +101,7 @@ trace_it (const Expansion *x)
   const uint32_t n_nodes = s->n_nodes;
 
   if (entry->trace != NULL || s->n_backwards >= TD_MAX_BACKWARDS || td__engine.hooks != NULL
-      || td__backward_is_double (x->b) || td__backward_wants_results (x->b))
+      || (x->b != NULL && (td__backward_is_double (x->b) || td__backward_wants_results (x->b))))
     return;
   entry->trace
       = td__trace_of_backward (s, x->externals, first, first + s->forward.n_events, x->i->key);
@@ -151,6 +152,8 @@ expand (Expansion *x)
   if (x->b == NULL)
     {
       take_place (x);
+      if (x->trace)
+        trace_it (x);
       return TD_OK;
     }
   collect_roots (x);
@@ -164,12 +167,13 @@ expand (Expansion *x)
 }
 
 static TdStatus
-expand_call (TdInstance *i, TdOp *call, TdBackward *b)
+expand_call (TdInstance *i, TdOp *call, TdBackward *b, bool trace)
 {
   const TdSchedule *s = i->entry->schedule;
   Expansion x = { .i = i,
                   .call = call,
                   .b = b,
+                  .trace = trace,
                   .externals = td__xcalloc ((size_t)s->n_externals + 1, sizeof *x.externals),
                   .vars = td__xcalloc ((size_t)s->n_nodes + 1, sizeof *x.vars) };
   TdStatus status = expand (&x);
@@ -184,7 +188,7 @@ expand_call (TdInstance *i, TdOp *call, TdBackward *b)
 TdStatus
 td__replay_expand (TdInstance *i, TdBackward *b)
 {
-  return expand_call (i, td__backward_op (b), b);
+  return expand_call (i, td__backward_op (b), b, true);
 }
 
 bool
@@ -197,24 +201,39 @@ td__replay_has_several_results (const TdOp *call)
   return n > 1;
 }
 
-void
-td__static_expand (TdOp *call)
+/* While anything else runs. */
+static void
+expand_aside (TdInstance *i, TdOp *call, bool trace)
 {
   TdEngine *e = &td__engine;
   TdTracer *tracer = e->tracer;
   const size_t start = e->n_scope_vars;
+
+  e->tracer = NULL;
+  call->refs++;
+  expand_call (i, call, NULL, trace);
+  td__scope_unwind (start);
+  td__op_unref (call);
+  e->tracer = tracer;
+}
+
+void
+td__replay_expand_now (TdInstance *i, TdOp *call)
+{
+  if (td__replay_is_unwritten (i))
+    expand_aside (i, call, true);
+}
+
+void
+td__static_expand (TdOp *call)
+{
   TdInstance *i;
 
   if (call->cls != &td__static_class || !td__replay_has_several_results (call))
     return;
-  e->tracer = NULL;
-  call->refs++;
   i = td__replay_instance_or_null (call);
   if (i != NULL && td__replay_is_unwritten (i))
-    expand_call (i, call, NULL);
+    expand_aside (i, call, false);
   else if (i != NULL)
     i->cut = true; /* an error, if a backward should come */
-  td__scope_unwind (start);
-  td__op_unref (call);
-  e->tracer = tracer;
 }

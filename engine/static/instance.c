@@ -344,6 +344,7 @@ td__instance_drop (TdInstance *i)
 {
   const TdSchedule *s = i->plan->s;
 
+  td__replay_waits_no_more (i);
   td__code_graph_free (i->code_graph);
   i->code_graph = NULL;
   td__state_restore (i->before, i->n_before, false);

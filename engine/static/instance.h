@@ -97,6 +97,8 @@ typedef struct TdInstance
   struct TdSavedState *before; /**< what the call changed outside, as it was: its graph may be
                                   made once more */
   uint32_t n_before;
+  TdOp *call; /**< in the graph, while it waits for the first backward: waiting.c */
+  struct TdInstance *next_waiting;
   /* while somebody looks (observe.c) */
   TdNode **nodes;    /**< by node: what events refer to; NULL: not made yet */
   bool *nodes_owned; /**< by node: it was made only for events */
@@ -105,6 +107,7 @@ typedef struct TdInstance
 
 typedef struct TdCodeGraph TdCodeGraph;
 void td__code_graph_free (TdCodeGraph *code_graph); /* verify-backward.c */
+void td__replay_waits_no_more (TdInstance *i);      /* waiting.c */
 
 /** Make an idle instance.  NULL after td__fail_memory. */
 TdInstance *td__instance_new (struct TdEntry *entry, TdPlan *plan, const TdSite *site);

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT */
 #include "replay.h"
 #include "host-memory.h"
+#include "compute/core/before-write.h"
 #include "compute/core/copies.h"
 #include "compute/core/replayed.h"
 #include "notify.h"
@@ -302,6 +303,13 @@ bind_forward (TdInstance *i, TdVar *const *in)
 }
 
 static void
+announce_writes (const TdInstance *i, TdVar *const *in)
+{
+  for (uint32_t k = 0; k < i->n_writes; k++)
+    td__will_be_written (external_buffer (i->plan->s, i->writes[k].external, in));
+}
+
+static void
 note_writes (const TdInstance *i, TdVar *const *in)
 {
   for (uint32_t k = 0; k < i->n_writes; k++)
@@ -367,6 +375,7 @@ keep_graph (TdInstance *i, TdVar *const *in, TdVar **out)
   TdNode **nodes = (TdNode **)(i->room + s->n_externals);
   TdBuffer **buffers = (TdBuffer **)(i->room + s->n_externals + s->n_outputs);
   int n = 0;
+  TdOp *call;
   TdRun r = { .call = { .cls = &td__static_class, .attrs = &attrs }, .site = i->site };
 
   for (uint32_t k = 0; k < s->n_externals; k++)
@@ -388,12 +397,14 @@ keep_graph (TdInstance *i, TdVar *const *in, TdVar **out)
   r.in = all;
   r.nodes = nodes;
   r.buffers = buffers;
-  td__graph_keep (&r, i->first_id + s->forward.n_events);
+  call = td__graph_keep (&r, i->first_id + s->forward.n_events);
   for (uint32_t k = 0; k < s->n_outputs; k++)
     if (i->entry->op_out[k] != TD_ABSENT)
       out[k]->node->requires_grad = true;
   i->refs++;
   i->state = TD_INSTANCE_AWAITING;
+  if (s->n_backwards == 0)
+    td__replay_waits (i, call);
 }
 
 static TdStatus
@@ -429,6 +440,8 @@ replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out, Td
   uint32_t n_saved = 0;
   TdStatus status;
 
+  if (TD_UNLIKELY (td__before_write != NULL))
+    announce_writes (i, in);
   i->state = TD_INSTANCE_IN_FORWARD;
   i->backward_done = false;
   i->cut = false;
@@ -619,6 +632,7 @@ static_backward (TdBackward *b)
 
   if (i == NULL)
     return TD_ERR_STATE;
+  td__replay_waits_no_more (i);
   if (td__backward_is_double (b) && !i->entry->double_backprop)
     return td__fail (TD_ERR_STATE, i->entry->owner != NULL ? i->entry->owner->name : "static",
                      i->site,

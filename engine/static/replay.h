@@ -29,6 +29,8 @@ TdStatus td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which);
 
 /** Backward where no traced one fits: through an ordinary graph.  (expand.c) */
 TdStatus td__replay_expand (TdInstance *i, TdBackward *b);
+/** Make the graph before any backward, which is traced when it comes. */
+void td__replay_expand_now (TdInstance *i, TdOp *call);
 /** Say whether more than one result of a call is in the graph: one may be made of another. */
 bool td__replay_has_several_results (const TdOp *call);
 /** The instance of a call in the graph; NULL: it has lost it. */
@@ -43,7 +45,14 @@ TdStatus td__replay_group (const TdReplay *p, const TdReady *r);
 /** From now on whoever asks what keeps memory is told of the calls in the graph. */
 void td__replay_tells_what_it_keeps (void);
 
+/* waiting.c */
+/** No call by this schedule had a backward: the graph is made before anything is written that
+ * the forward reads. */
+void td__replay_waits (TdInstance *i, TdOp *call);
+
 /* unwritten.c */
+/** Say whether the call's graph, where it is made once more, needs this array as it is. */
+bool td__replay_needs (const TdInstance *i, const TdBuffer *b);
 /** Nothing that the code's own graph would have kept has been written since the call. */
 bool td__replay_is_unwritten (const TdInstance *i);
 /** Fail for what a backward needs and was written.  every: it runs the forward again. */

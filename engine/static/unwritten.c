@@ -57,9 +57,9 @@ overwritten_for_again (const TdInstance *i, bool output, uint32_t k, const TdBuf
                    name_of_external (i, output, k, what, sizeof what), where);
 }
 
-/* As the code's own operation would say it, where there is one. */
+/* As the code's own operation would say it, where it would. */
 static TdStatus
-overwritten (const TdInstance *i, bool output, uint32_t k, const TdBuffer *b)
+overwritten (const TdInstance *i, bool output, uint32_t k, const TdBuffer *b, bool again)
 {
   const TdSchedule *s = i->entry->schedule;
   const uint32_t node = output ? s->outputs[k].node : s->externals[k].node;
@@ -70,7 +70,7 @@ overwritten (const TdInstance *i, bool output, uint32_t k, const TdBuffer *b)
   const TdSite *kept = step != NULL && step->site != NULL ? step->site : i->site;
   TdStatus status;
 
-  if (step == NULL)
+  if (step == NULL || (again && !output && !i->entry->reads[k]))
     return overwritten_for_again (i, output, k, b);
   td__engine.path = step->path;
   status = td__fail (TD_ERR_STATE, step->cls->name, kept,
@@ -84,11 +84,12 @@ overwritten (const TdInstance *i, bool output, uint32_t k, const TdBuffer *b)
 
 /* Whether anything of the forward that is not pruned computes with a value. */
 static bool
-is_read (const TdSchedule *s, uint32_t value)
+is_read (const TdSchedule *s, uint32_t value, bool in_graph)
 {
   for (uint32_t i = 0; i < s->forward.n; i++)
     for (uint32_t k = 0; k < s->forward.steps[i].n_in; k++)
-      if (s->nodes[td__step_in (s, &s->forward.steps[i], k)].value == value)
+      if (s->nodes[td__step_in (s, &s->forward.steps[i], k)].value == value
+          && (!in_graph || s->forward.steps[i].graph))
         return true;
   return false;
 }
@@ -106,7 +107,7 @@ reads_input (const TdInstance *i, uint32_t k, bool again)
     return i->entry->reads[k];
   if (td__node_value (s, node)->is_state)
     return i->n_before == 0 && i->entry->reads[k];
-  return i->entry->reads[k] || is_read (s, s->nodes[node].value);
+  return i->entry->reads[k] || is_read (s, s->nodes[node].value, false);
 }
 
 /* An input that a backward reads and that was written since: its number, or TD_ABSENT. */
@@ -132,6 +133,18 @@ written_output (const TdInstance *i, bool every)
 }
 
 bool
+td__replay_needs (const TdInstance *i, const TdBuffer *b)
+{
+  const TdSchedule *s = i->plan->s;
+
+  for (uint32_t k = 0; k < s->n_externals; k++)
+    if (i->externals[k] == b && reads_input (i, k, true)
+        && is_read (s, s->nodes[s->externals[k].node].value, true))
+      return true;
+  return false;
+}
+
+bool
 td__replay_is_unwritten (const TdInstance *i)
 {
   return written_input (i, true) == TD_ABSENT && written_output (i, true) == TD_ABSENT;
@@ -143,8 +156,8 @@ td__replay_unwritten (const TdInstance *i, bool every)
   const uint32_t input = written_input (i, every), output = written_output (i, every);
 
   if (input != TD_ABSENT)
-    return overwritten (i, false, input, i->externals[input]);
+    return overwritten (i, false, input, i->externals[input], every);
   if (output != TD_ABSENT)
-    return overwritten (i, true, output, i->outputs[output]);
+    return overwritten (i, true, output, i->outputs[output], every);
   return TD_OK;
 }

@@ -314,6 +314,100 @@ writes__before_the_first_backward_are_an_error_once (void **state)
   assert_true (td_static_info (s).n_replays >= 3);
 }
 
+/* --- several calls, of which none had a backward --- */
+
+static void
+of_a_layer (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_mean (td_square (td_link (self, in[0])));
+}
+
+typedef struct
+{
+  const char *calls; /* g: the argument wants a gradient, so that the code keeps W */
+  int by;            /* what writes W */
+  int verify;
+} Several;
+
+static void
+write_W (TdLink *l, TdLink *other, TdOpt *opt, int by)
+{
+  static const float numbers[16] = { 3, -2, 1, 0.5f };
+
+  if (by == 0)
+    assert_int_equal (td_write (td_link_param (l, "W"), numbers, sizeof numbers), TD_OK);
+  else if (by == 1)
+    assert_int_equal (td_link_copy_params (l, other), TD_OK);
+  else
+    TD_SCOPE ("update")
+      {
+        TdVar *x = some (TD_SHAPE (2, 4), 9);
+
+        assert_int_equal (td_backward (td_sum (td_link (l, x)), 0), TD_OK);
+        assert_int_equal (td_opt_update (opt), TD_OK);
+      }
+}
+
+/* Twice: the second time there is a backward to replay. */
+static void
+several (void *user)
+{
+  const Several *what = user;
+  TdLink *l = td_linear_new (NULL, "l", 4, 4), *other = td_linear_new (NULL, "other", 4, 4);
+  TdStatic *s = td_static_new (of_a_layer, l, .batch = false, .verify = what->verify);
+  TdOpt *opt = td_sgd_new (l, .lr = 0.1);
+  TdVar *y[8];
+  unsigned n = 0;
+
+  fill_params (l, 5);
+  fill_params (other, 6);
+  for (unsigned times = 0; times < 2; times++)
+    {
+      for (n = 0; what->calls[n] != '\0'; n++)
+        TD_ITERATION (n)
+          {
+            TdVar *x = some (TD_SHAPE (2, 4), n);
+
+            if (what->calls[n] == 'g')
+              td_variable (x, "x");
+            assert_int_equal (td_static_call (s, &x, 1, &y[n], 1), TD_OK);
+            td_retain (y[n]);
+          }
+      write_W (l, other, opt, what->by);
+      while (n-- > 0)
+        {
+          td_cleargrads (l);
+          note_number (td_backward (y[n], 0));
+          if (td_error () == NULL)
+            note_link (l);
+          td_error_clear ();
+          td_release (y[n]);
+        }
+    }
+  assert_replayed (s);
+  td_static_free (s);
+  td_opt_free (opt);
+  td_link_free (l);
+  td_link_free (other);
+}
+
+static void
+writes__to_what_the_first_backward_does_not_read_are_fine (void **state)
+{
+  static const char *const calls[] = { "nnn", "gnnn", "ggg" };
+  Several what;
+
+  (void)state;
+  for (int k = 0; k < 27; k++)
+    {
+      what = (Several){ calls[k % 3], k / 3 % 3, k / 9 - 1 };
+      run_doing (what.calls, what.by);
+      run_both (several, &what);
+    }
+}
+
 int
 main (void)
 {
@@ -323,6 +417,7 @@ main (void)
     engine_test (writes__of_the_function_itself_are_those_of_its_code),
     engine_test (writes__to_what_an_asked_for_gradient_does_not_read_are_fine),
     engine_test (writes__before_the_first_backward_are_an_error_once),
+    engine_test (writes__to_what_the_first_backward_does_not_read_are_fine),
   };
 
   return cmocka_run_group_tests_name ("static writes", tests, NULL, NULL);

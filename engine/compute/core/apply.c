@@ -4,7 +4,7 @@
  * no strings, one branch for the observer.
  *
  * SPDX-License-Identifier: MIT */
-#include "core.h"
+#include "before-write.h"
 #include "host-memory.h"
 #include "dot.h"
 
@@ -443,6 +443,14 @@ notify_tracer (const Run *r)
   t->op (t, &op);
 }
 
+static __attribute__ ((noinline, cold)) void
+announce_writes (const Run *r)
+{
+  for (int i = 0; i < r->call.n_in; i++)
+    if (td__bit (r->call.cls->writes, i))
+      td__will_be_written (r->in[i]->buffer);
+}
+
 /* Compute what infer allowed, and keep it. */
 static inline __attribute__ ((always_inline)) TdStatus
 run_inferred (Run *r, TdVar **out)
@@ -454,6 +462,8 @@ run_inferred (Run *r, TdVar **out)
   fill_nodes (r);
   r->call.accumulate = TD_UNLIKELY (r->into != NULL) && takes_into (r);
   r->graph = wants_graph (r) || (TD_UNLIKELY (e->config.keep_graph) && td__keeps_graph (r));
+  if (TD_UNLIKELY (td__before_write != NULL) && r->call.cls->writes != 0)
+    announce_writes (r);
   status = compute (r);
   if (TD_UNLIKELY (r->workspace != NULL))
     td__pool_release (r->workspace);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "copies.h"
 #include "async-index.h"
+#include "before-write.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -397,6 +398,7 @@ td__write_for (TdCopyWhy why, TdVar *v, const void *host, size_t bytes, const Td
   d = v->node->device;
   if (TD_UNLIKELY (e->tracer != NULL))
     e->tracer->refuse (e->tracer, "td_write", site);
+  td__will_be_written (v->buffer);
   td__buffer_written (v->buffer, site);
   if (e->observer != NULL)
     e->observer->write (e->observer, v->node, site != NULL ? site : e->site);

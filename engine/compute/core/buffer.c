@@ -1,7 +1,7 @@
 /* Buffers: device memory with a count, a version and an id.
  *
  * SPDX-License-Identifier: MIT */
-#include "core.h"
+#include "before-write.h"
 
 /* A buffer of a block that was taken for it. */
 static TdBuffer *
@@ -66,6 +66,8 @@ td__buffer_free (TdBuffer *b)
   td__pool_release (b->block);
   td__slab_release (&e->buffers, b);
 }
+
+void (*td__before_write) (const TdBuffer *b);
 
 void
 td__buffer_written (TdBuffer *b, const TdSite *site)

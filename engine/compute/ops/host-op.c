@@ -9,6 +9,8 @@
 #include "ops.h"
 #include "host-memory.h"
 
+#include "compute/core/before-write.h"
+
 #include <stdlib.h>
 
 enum
@@ -106,6 +108,7 @@ run (TdRun *r, TdVar **here, TdVar **results, TdVar **out)
   for (int i = 0; i < r->call.n_in && status == TD_OK; i++)
     if (td__bit (cls->writes, i))
       {
+        td__will_be_written (r->in[i]->buffer);
         status = td__transfer (here[i], r->in[i]->buffer, NULL, r->site);
         r->in[i]->node->layout = TD_ROW_MAJOR;
         td__buffer_written (r->in[i]->buffer, r->site);

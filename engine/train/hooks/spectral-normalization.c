@@ -5,6 +5,8 @@
 #include "weight.h"
 #include "host-memory.h"
 
+#include "compute/core/before-write.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +172,7 @@ store (TdVar *to, TdVar *u)
 
   if (td_poisoned (u))
     return;
+  td__will_be_written (to->buffer);
   if (d->computes)
     d->ops->copy (d, to->buffer->data, u->buffer->data, to->buffer->bytes);
   td__buffer_written (to->buffer, td__engine.site);

@@ -5,6 +5,8 @@
 #include "link.h"
 #include "host-memory.h"
 
+#include "compute/core/before-write.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +213,7 @@ copy_one (TdParam *to, const TdParam *from, const TdSite *site)
   v = converted (from->var, to->var->node);
   if (td_poisoned (v))
     return td__error_status ();
+  td__will_be_written (to->var->buffer);
   if (v->node->device->computes)
     v->node->device->ops->copy (v->node->device, to->var->buffer->data, v->buffer->data,
                                 v->buffer->bytes);
