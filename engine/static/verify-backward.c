@@ -143,14 +143,15 @@ handle_of (const Both *both, const Leaf *l)
       td__node_ref (l->node), td__buffer_ref (both->i->externals[l->external]), both->i->site));
 }
 
-/* A backward among itself; its gradients for the leaves are in gxs.  No trace sees it but one.
- */
+/* A backward among itself; its gradients for the leaves are in gxs.  No trace sees it but one,
+ * and no hook: they see the one that goes on outside. */
 static TdStatus
 backward_apart (Both *both, TdVar **ys, TdVar **gys, int n_y, TdTrace *trace, TdVar **gxs,
                 uint32_t list)
 {
   TdEngine *e = &td__engine;
   struct TdTrace *traces = e->traces;
+  const TdHookTable *hooks = e->hooks;
   const uint32_t function = both->i->entry->function;
   TdVar **xs = td__xcalloc ((size_t)both->n_leaves + 1, sizeof *xs);
   TdStatus status;
@@ -159,6 +160,7 @@ backward_apart (Both *both, TdVar **ys, TdVar **gys, int n_y, TdTrace *trace, Td
     xs[k] = handle_of (both, &both->leaves[k]);
   hide_outside (both, true);
   e->traces = NULL;
+  e->hooks = NULL;
   if (trace != NULL)
     td__trace_wait (trace);
   td__static_notify_run (TD_RUN_BEGINS, TD_RUN_VERIFICATION, function, 0, list);
@@ -166,6 +168,7 @@ backward_apart (Both *both, TdVar **ys, TdVar **gys, int n_y, TdTrace *trace, Td
   td__static_notify_run (TD_RUN_ENDS, TD_RUN_VERIFICATION, function, 0, list);
   td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_VERIFICATION, function, 0, list);
   e->traces = traces;
+  e->hooks = hooks;
   for (uint32_t k = 0; k < both->n_leaves; k++) /* the walk gives up what it has begun itself */
     if (both->leaves[k].copy != NULL)
       td__var_unref (both->leaves[k].node->acc, TD_HOLD_ENGINE);

@@ -158,6 +158,63 @@ static__h14_hooks_see_every_operation_and_inner_link (void **state)
 }
 
 static void
+see_every_forward (TdHook *hook, void *self, const TdFunctionCall *call)
+{
+  (void)hook;
+  (void)call;
+  ((Seen *)self)->n_forward++;
+}
+
+/* Hooks that are added after the forward: to all operations, or to those of one name. */
+static void
+hooked_late (void *user)
+{
+  static const TdHookClass seeing = { .size = sizeof seeing,
+                                      .name = "seeing",
+                                      .self_bytes = sizeof (Seen),
+                                      .forward_postprocess = see_every_forward,
+                                      .backward_postprocess = see_backward };
+  const int what = *(const int *)user;
+  Net net = net_new ();
+  TdStatic *s = td_static_new (net_forward, &net, .verify = what / 2 - 1);
+  TdHook *hook = td_hook_new (&seeing);
+  const Seen *seen = td_hook_self (hook);
+
+  for (unsigned i = 0; i < 6; i++)
+    TD_ITERATION (i)
+      {
+        TdVar *y = td_static_call1 (s, some (TD_SHAPE (8, 5), i));
+
+        if (what % 2 == 0)
+          td_hook_add (hook);
+        else
+          td_hook_add_to_op (hook, "relu");
+        td_cleargrads (net.root);
+        td_backward (sum_of_squares (y), 0);
+        td_hook_remove (hook);
+        note_link (net.root);
+        note_number (seen->n_forward);
+        note_number (seen->n_backward);
+      }
+  if (is_static_run ())
+    assert_int_equal (td_static_info (s).n_replays, 5);
+  td_hook_free (hook);
+  td_static_free (s);
+  td_link_free (net.root);
+}
+
+static void
+hooks__added_after_the_forward_see_each_backward_once (void **state)
+{
+  (void)state;
+  for (int what = 0; what < 6; what++)
+    {
+      run_doing ("late hook", what);
+      run_both (hooked_late, &what);
+    }
+}
+
+static void
 logarithm (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
   (void)self;
@@ -547,6 +604,7 @@ main (void)
     engine_test (static__h12_shapes_in_turn_get_a_schedule_each),
     engine_test (static__h13_the_key_holds_gradients_settings_and_parameters),
     engine_test (static__h14_hooks_see_every_operation_and_inner_link),
+    engine_test (hooks__added_after_the_forward_see_each_backward_once),
     engine_test (static__h14_the_check_for_nan_names_the_inner_operation),
     engine_test (static__h15_wrong_shapes_are_told_after_the_first_iteration_too),
     engine_test (static__h16_a_replay_allocates_its_results_and_copies_nothing),
