@@ -96,8 +96,8 @@ td_diff_is_call_of_ranks (const char *op)
 /* Aspects of two texts of attributes of an operation; sizes that follow (where what it returns
  * has other bytes) and places in the random stream are not decisions of the program, nor is
  * which rank of a communicator it ran on. */
-static guint
-compare_attrs (const char *op, const char *a, const char *b, gboolean follows)
+guint
+td__diff_compare_attributes (const char *op, const char *a, const char *b, gboolean follows)
 {
   static const char *const random[] = { "offset", "seed", "key", NULL };
   static const char *const sizes[] = { "shape", NULL };
@@ -252,7 +252,7 @@ reads_other (const TdComparison *c, const TdTapeEvent *ea, const TdTapeEvent *eb
 }
 
 static guint
-compare_events (const TdComparison *c, gint a, gint b)
+compare_events (TdComparison *c, gint a, gint b)
 {
   const TdIteration *ia = c->d->side[0], *ib = c->d->side[1];
   const TdTapeEvent *ea = event_of (c, 0, a), *eb = event_of (c, 1, b);
@@ -264,14 +264,16 @@ compare_events (const TdComparison *c, gint a, gint b)
   if (!g_str_equal (td_iteration_get_link_path (ia, (guint)a),
                     td_iteration_get_link_path (ib, (guint)b)))
     aspects |= TD_DIFF_LINK;
-  attrs = compare_attrs (td_iteration_get_op_name (ia, (guint)a),
-                         td_iteration_get_string (ia, ea->attrs),
-                         td_iteration_get_string (ib, eb->attrs),
-                         output_bytes (c->t[0], (guint)a) != output_bytes (c->t[1], (guint)b));
+  attrs = td__diff_compare_attributes (
+      td_iteration_get_op_name (ia, (guint)a), td_iteration_get_string (ia, ea->attrs),
+      td_iteration_get_string (ib, eb->attrs),
+      output_bytes (c->t[0], (guint)a) != output_bytes (c->t[1], (guint)b));
   /* an optimizer's attributes are numbers that change from step to step */
   if (ea->phase == TD_TAPE_PHASE_UPDATE && attrs != 0)
     attrs = TD_DIFF_NUMBERS;
   aspects |= attrs;
+  if (!(aspects & TD_DIFF_OPERATION))
+    aspects |= td__diff_compare_members (c, (guint)a, (guint)b);
   if ((ea->flags ^ eb->flags) & TD_TAPE_EVENT_FAILED)
     aspects |= TD_DIFF_FAILED;
   if ((ea->flags ^ eb->flags) & TD_TAPE_EVENT_REPLAYED)
@@ -375,7 +377,7 @@ add_fused (Walk *w, const TdFusedGroup *group)
   pair.fused_side = group->side;
   pair.n_fused = group->n;
   pair.first_fused = group->first;
-  pair.aspects = compare_results (c, group);
+  pair.aspects = compare_results (c, group) | td__diff_compare_fused (c, group);
   for (guint k = 0; k < group->n; k++)
     {
       if (pair.cause < 0

@@ -30,6 +30,8 @@ typedef struct
   gint32 *group[2];     /* by event: index of its group, -1 */
   guint64 *event_ns[2]; /* by event: a median of what it takes; NULL: its own time is */
   guint8 *moved[2];     /* by event: matched out of order */
+  const TdTapeSchedule *schedule[2]; /* the last one that was loaded, and its id */
+  guint schedule_id[2];
 } TdComparison;
 
 /** Events of one side that are one event of the other. */
@@ -67,11 +69,32 @@ typedef enum
 gboolean td__diff_open_group (TdComparison *c, guint side, guint fused, guint32 last,
                               TdDiffReach reach);
 
+/* td-diff-members.c */
+/** In what the members of a fused group differ from those of its counterpart. */
+typedef struct
+{
+  char *title, *what; /* of the first, of all */
+  char *site[2];      /* of the first */
+} TdDiffMember;
+/** Compare the members of two groups, as far as their schedules are on the tapes: returns
+ * TdDiffAspects. */
+guint td__diff_compare_members (TdComparison *c, guint a, guint b);
+/** The attributes of a group's members and of the events of the other side that it does. */
+guint td__diff_compare_fused (TdComparison *c, const TdFusedGroup *fused);
+/** Return what differs inside a pair of groups; NULL: nothing. Owner: borrowed. */
+const TdDiffMember *td__diff_member_of (const TdDiff *d, const TdDiffPair *pair);
+void td__diff_member_free (gpointer member);
+void td__diff_forget_schedules (TdComparison *c);
+
 /* td-diff-backward.c */
 /** Find the counterparts of backward events; `loose` are names and layers by event. */
 void td__diff_match_backward (TdComparison *c, const guint64 *const loose[2]);
 
 /* td-diff-compare.c */
+/** Return the aspects in which attributes of an operation differ; follows: sizes in them may
+ * follow from others. */
+guint td__diff_compare_attributes (const char *op, const char *a, const char *b,
+                                   gboolean follows);
 /** Make pairs in order, find in what each differs and what follows from what. */
 void td__diff_compare (TdComparison *c);
 
@@ -89,6 +112,8 @@ double td__diff_element (guint dtype, const guint8 *p, gint64 *place);
 void td__diff_numbers (TdComparison *c);
 
 /* td-diff-text.c */
+/** Append the attributes that differ: "value=0.5 → 0.51". */
+void td__diff_append_attributes (GString *s, const char *a, const char *b);
 char *td__diff_print_text (const TdDiff *d);
 
 /* td-diff-programs.c, td-diff-cause.c */

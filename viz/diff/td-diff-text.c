@@ -72,6 +72,8 @@ dup_members (const TdDiff *d, const TdDiffPair *p, guint side)
 char *
 td_diff_dup_title (const TdDiff *d, const TdDiffPair *p)
 {
+  if (td__diff_member_of (d, p))
+    return g_strdup (td__diff_member_of (d, p)->title);
   if (p->kind == TD_DIFF_FUSED)
     return dup_members (d, p, p->fused_side);
   if (p->event[0] < 0 || p->event[1] < 0)
@@ -107,8 +109,8 @@ dup_shapes (const TdDiff *d, const TdDiffPair *p, guint side)
 }
 
 /* Only those that differ: "ratio=0.5 → ratio=0.3". */
-static void
-add_attributes (GString *s, const char *a, const char *b)
+void
+td__diff_append_attributes (GString *s, const char *a, const char *b)
 {
   g_auto (GStrv) wa = td_attributes_split (a), wb = td_attributes_split (b);
 
@@ -294,8 +296,11 @@ td_diff_dup_what (const TdDiff *d, const TdDiffPair *p)
     g_string_append_printf (s, "no counterpart in %s", p->event[0] < 0 ? "A" : "B");
   else
     {
+      if (td__diff_member_of (d, p))
+        g_string_append (s, td__diff_member_of (d, p)->what);
       if (p->kind == TD_DIFF_FUSED)
-        g_string_append_printf (s, "%u → %u", p->fused_side == TD_DIFF_A ? p->n_fused : 1,
+        g_string_append_printf (s, "%s%u → %u", s->len > 0 ? "; " : "",
+                                p->fused_side == TD_DIFF_A ? p->n_fused : 1,
                                 p->fused_side == TD_DIFF_A ? 1 : p->n_fused);
       if (p->aspects & TD_DIFF_OPERATION)
         add (s, "", op_of (d, p, 0), op_of (d, p, 1));
@@ -307,8 +312,9 @@ td_diff_dup_what (const TdDiff *d, const TdDiffPair *p)
                                 p->event[1], p->event[0]);
       if ((p->aspects & (TD_DIFF_ATTRIBUTES | TD_DIFF_NUMBERS)) && p->kind != TD_DIFF_FUSED
           && !(p->aspects & TD_DIFF_OPERATION))
-        add_attributes (s, td_iteration_get_string (d->side[0], event_of (d, p, 0)->attrs),
-                        td_iteration_get_string (d->side[1], event_of (d, p, 1)->attrs));
+        td__diff_append_attributes (
+            s, td_iteration_get_string (d->side[0], event_of (d, p, 0)->attrs),
+            td_iteration_get_string (d->side[1], event_of (d, p, 1)->attrs));
       if (p->aspects & TD_DIFF_INPUTS)
         add_inputs (s, d, p);
       if (p->aspects & (TD_DIFF_SHAPE | TD_DIFF_DTYPE))
@@ -387,17 +393,31 @@ append_counts (GString *s, const TdDiff *d)
     g_string_append_printf (s, " follow%s", total == 1 ? "s" : "");
 }
 
+static gboolean
+is_structural (const TdDiffPair *p)
+{
+  return p->kind != TD_DIFF_CHANGED || (p->aspects & ~(TD_DIFF_NUMBERS | TD_DIFF_MODE));
+}
+
+/* A group that computes with something else comes before those that are only fused. */
 static const TdDiffPair *
 first_structural (const TdDiff *d)
 {
+  const TdDiffPair *first = NULL;
+
   for (guint i = 0; i < d->n_items; i++)
     {
       const TdDiffPair *p = &d->pairs[d->items[i]];
 
-      if (p->kind != TD_DIFF_CHANGED || (p->aspects & ~(TD_DIFF_NUMBERS | TD_DIFF_MODE)))
+      if (!is_structural (p))
+        continue;
+      if (p->kind != TD_DIFF_FUSED)
+        return first ? first : p;
+      if (td__diff_member_of (d, p))
         return p;
+      first = first ? first : p;
     }
-  return NULL;
+  return first;
 }
 
 static char *
@@ -424,7 +444,7 @@ append_first (GString *s, const TdDiff *d, const TdDiffPair *p)
   if (more)
     *more = '\0'; /* the rest is in the list */
   g_string_append (s, title);
-  if (p->kind != TD_DIFF_CHANGED)
+  if (p->kind != TD_DIFF_CHANGED && !td__diff_member_of (d, p))
     g_string_append_printf (s, " %s", td_diff_kind_name (p->kind));
   else if (!(p->aspects & TD_DIFF_OPERATION) && *what)
     g_string_append_printf (s, " %s", what);

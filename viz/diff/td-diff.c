@@ -35,12 +35,14 @@ td_diff_new (TdIteration *a, TdIteration *b, TdTapeReader *reader_a, TdTapeReade
                      .fused = g_array_new (FALSE, FALSE, sizeof (guint32)) };
 
   d->ref_count = 1;
+  d->members = g_hash_table_new_full (NULL, NULL, NULL, td__diff_member_free);
   begin_side (&c, TD_DIFF_A, a);
   begin_side (&c, TD_DIFF_B, b);
   td__diff_programs (&c);
   td__diff_match (&c);
   td__diff_times (&c);
   td__diff_compare (&c);
+  td__diff_forget_schedules (&c);
   d->fused = (guint32 *)(void *)g_array_free (c.fused, FALSE);
   td__diff_find_cause (&c);
   for (guint s = 0; s < 2; s++)
@@ -78,6 +80,7 @@ td_diff_unref (TdDiff *d)
   g_free (d->numbers);
   g_free (d->cause_file);
   g_free (d->cause_text);
+  g_hash_table_unref (d->members);
   g_strfreev (d->versions);
   g_free (d);
 }
@@ -142,6 +145,10 @@ td_diff_get_numbers (const TdDiff *d, const TdDiffPair *pair, guint *n)
 char *
 td_diff_dup_site (const TdDiff *d, const TdDiffPair *pair, guint side)
 {
+  const TdDiffMember *member = td__diff_member_of (d, pair);
+
+  if (member)
+    return g_strdup (member->site[side]);
   return pair->event[side] >= 0
              ? td_iteration_dup_site (d->side[side], (guint)pair->event[side])
              : g_strdup ("");

@@ -135,6 +135,7 @@ typedef struct
   guint32 *fused;
   TdDiffNumbers *numbers;
   char *cause_file, *cause_text;
+  GHashTable *members; /* of fused groups, those that differ: td-diff-members.c */
 } TdDiff;
 
 GType td_diff_get_type (void);
