@@ -234,6 +234,13 @@ is_leaf_pair (const TdComparison *c, guint var_a, guint var_b)
          && !td__diff_other_leaf (c, var_a, var_b);
 }
 
+gboolean
+td__diff_reads_other (const TdComparison *c, guint a, guint b)
+{
+  return !td__diff_same_var (c, a, b) && !is_leaf_pair (c, a, b) && !both_lone (c, a, b)
+         && !stands_for (c, 0, a, b) && !stands_for (c, 1, b, a);
+}
+
 /* Does a pair read something else than its counterpart, beyond what was put in or left out? */
 static gboolean
 reads_other (const TdComparison *c, const TdTapeEvent *ea, const TdTapeEvent *eb)
@@ -241,13 +248,9 @@ reads_other (const TdComparison *c, const TdTapeEvent *ea, const TdTapeEvent *eb
   if (ea->n_in != eb->n_in)
     return TRUE;
   for (guint k = 0; k < ea->n_in; k++)
-    {
-      guint a = c->t[0]->ins[ea->first_in + k], b = c->t[1]->ins[eb->first_in + k];
-
-      if (!td__diff_same_var (c, a, b) && !is_leaf_pair (c, a, b) && !both_lone (c, a, b)
-          && !stands_for (c, 0, a, b) && !stands_for (c, 1, b, a))
-        return TRUE;
-    }
+    if (td__diff_reads_other (c, c->t[0]->ins[ea->first_in + k],
+                              c->t[1]->ins[eb->first_in + k]))
+      return TRUE;
   return FALSE;
 }
 

@@ -16,6 +16,7 @@ typedef struct
   TdTapeReader *reader;
   const TdTapeSchedule *s;
   guint step;
+  const TdTapeEvent *event;
 } Group;
 
 void
@@ -58,6 +59,7 @@ find_group (TdComparison *c, guint side, guint event, Group *g)
   gint step;
 
   g->reader = c->reader[side];
+  g->event = &c->t[side]->events[event];
   g->s = g->reader && replayed && replayed->schedule > 0
              ? load_schedule (c, side, replayed->schedule)
              : NULL;
@@ -72,8 +74,8 @@ value_of (const TdTapeSchedule *s, guint operand)
   return s->nodes[s->operands[operand]].value;
 }
 
-/* Where an operand of member k comes from: the member before it that makes it, else which input
- * of the group it is, as a negative number; G_MAXINT: neither. */
+/* Where an operand of member k comes from: the member before it that makes it; ~i: it is input
+ * i of the group; G_MAXINT: neither. */
 static gint
 origin_of (const Group *g, guint k, guint operand)
 {
@@ -90,21 +92,55 @@ origin_of (const Group *g, guint k, guint operand)
     }
   for (guint i = 0; i < group->n_in; i++)
     if (value_of (g->s, group->first_in + i) == value)
-      return -1 - (gint)i;
+      return ~(gint)i;
   return G_MAXINT;
 }
 
-static gboolean
-reads_other (const Group *a, const Group *b, guint k)
+typedef enum
 {
-  const TdTapeStep *x = &a->s->steps[a->step + 1 + k], *y = &b->s->steps[b->step + 1 + k];
+  READS_SAME,
+  READS_FROM_OUTSIDE, /* another input of the group */
+  READS_OF_ANOTHER    /* what another member made, or one where the other side has none */
+} Reads;
 
-  if (x->n_in != y->n_in)
-    return TRUE;
-  for (guint i = 0; i < x->n_in; i++)
-    if (origin_of (a, k, x->first_in + i) != origin_of (b, k, y->first_in + i))
-      return TRUE;
-  return FALSE;
+static void
+add_reads (TdDiffMember *m, guint32 a, guint32 b)
+{
+  for (guint i = 0; i < m->n_reads; i += 2)
+    if (m->reads[i] == a && m->reads[i + 1] == b)
+      return;
+  if (m->n_reads + 2 > G_N_ELEMENTS (m->reads))
+    return;
+  m->reads[m->n_reads++] = a;
+  m->reads[m->n_reads++] = b;
+}
+
+/* Variables that are read from outside are added to `m`. */
+static Reads
+compare_reads (const TdComparison *c, const Group g[2], guint k, TdDiffMember *m)
+{
+  const TdTapeStep *x = &g[0].s->steps[g[0].step + 1 + k],
+                   *y = &g[1].s->steps[g[1].step + 1 + k];
+  Reads reads = x->n_in != y->n_in ? READS_OF_ANOTHER : READS_SAME;
+
+  for (guint i = 0; i < MIN (x->n_in, y->n_in); i++)
+    {
+      gint a = origin_of (&g[0], k, x->first_in + i), b = origin_of (&g[1], k, y->first_in + i);
+
+      if (a < 0 && b < 0 && (guint)~a < g[0].event->n_in && (guint)~b < g[1].event->n_in)
+        {
+          const guint32 var_a = c->t[0]->ins[g[0].event->first_in + (guint)~a],
+                        var_b = c->t[1]->ins[g[1].event->first_in + (guint)~b];
+
+          if (!td__diff_reads_other (c, var_a, var_b))
+            continue;
+          add_reads (m, var_a, var_b);
+          reads = MAX (reads, READS_FROM_OUTSIDE);
+        }
+      else if (a != b)
+        reads = READS_OF_ANOTHER;
+    }
+  return reads;
 }
 
 static const char *
@@ -117,14 +153,14 @@ attrs_of (const Group *g, guint k)
 typedef struct
 {
   const char *op, *attrs[2], *call[2], *site[2]; /* call: NULL where only attributes count */
-  gboolean reads_other;
+  Reads reads;
 } Both;
 
 typedef struct
 {
   guint aspects;
   GString *what; /* "value=0.5 → 0.51"; of those after the first with their name before */
-  TdDiffMember *member; /* NULL: none differs yet */
+  TdDiffMember first; /* title NULL: none differs yet */
 } Found;
 
 static void
@@ -137,24 +173,27 @@ compare_member (const Both *m, Found *f)
 
   if (aspects)
     td__diff_append_attributes (own, m->attrs[0], m->attrs[1]);
-  if (m->reads_other)
+  if (m->reads != READS_SAME)
     aspects |= TD_DIFF_INPUTS;
-  if (m->reads_other && !g_str_equal (m->call[0], m->call[1]))
-    g_string_append_printf (own, "%s%s → %s", own->len > 0 ? "; " : "", m->call[0], m->call[1]);
+  if (m->reads == READS_OF_ANOTHER)
+    g_string_append (own, own->len > 0 ? "; " : "");
+  if (m->reads == READS_OF_ANOTHER && g_str_equal (m->call[0], m->call[1]))
+    g_string_append (own, "reads something else");
+  else if (m->reads == READS_OF_ANOTHER)
+    g_string_append_printf (own, "%s → %s", m->call[0], m->call[1]);
   if (aspects == 0)
     return;
   f->aspects |= aspects;
   if (!f->what)
     f->what = g_string_new (NULL);
-  else
-    g_string_append_printf (f->what, "; %s ", m->op);
-  g_string_append (f->what, own->len > 0 ? own->str : "reads something else");
-  if (f->member)
+  if (own->len > 0 && f->first.title)
+    g_string_append_printf (f->what, "%s%s ", f->what->len > 0 ? "; " : "", m->op);
+  g_string_append (f->what, own->str);
+  if (f->first.title)
     return;
-  f->member = g_new0 (TdDiffMember, 1);
-  f->member->title = g_strdup (m->op);
+  f->first.title = g_strdup (m->op);
   for (guint side = 0; side < 2; side++)
-    f->member->site[side] = g_strdup (td__base_name (m->site[side]));
+    f->first.site[side] = g_strdup (td__base_name (m->site[side]));
 }
 
 /* The aspects; `event` of A is where the pair is looked up. */
@@ -163,12 +202,13 @@ finish (TdComparison *c, Found *f, guint event, const char *group)
 {
   g_autofree char *op = NULL;
 
-  if (!f->member)
+  if (!f->first.title)
     return 0;
-  op = f->member->title;
-  f->member->title = g_strdup_printf ("%s in %s", op, group);
-  f->member->what = g_string_free (f->what, FALSE);
-  g_hash_table_insert (c->d->members, GUINT_TO_POINTER (event + 1), f->member);
+  op = f->first.title;
+  f->first.title = g_strdup_printf ("%s in %s", op, group);
+  f->first.what = g_string_free (f->what, FALSE);
+  g_hash_table_insert (c->d->members, GUINT_TO_POINTER (event + 1),
+                       g_memdup2 (&f->first, sizeof f->first));
   return f->aspects;
 }
 
@@ -176,6 +216,7 @@ guint
 td__diff_compare_members (TdComparison *c, guint a, guint b)
 {
   const char *name = td_iteration_get_op_name (c->d->side[0], a);
+  const gboolean forward = c->t[0]->events[a].phase == TD_TAPE_PHASE_FORWARD;
   Group group[2];
   Found found = { 0 };
   guint n;
@@ -193,12 +234,13 @@ td__diff_compare_members (TdComparison *c, guint a, guint b)
 
       for (guint s = 0; s < 2; s++)
         td_inside_member_fill (&m[s], group[s].reader, group[s].s, group[s].step + 1 + k);
-      compare_member (&(Both){ .op = m[0].op,
-                               .attrs = { attrs_of (&group[0], k), attrs_of (&group[1], k) },
-                               .call = { m[0].call, m[1].call },
-                               .site = { m[0].site, m[1].site },
-                               .reads_other = reads_other (&group[0], &group[1], k) },
-                      &found);
+      compare_member (
+          &(Both){ .op = m[0].op,
+                   .attrs = { attrs_of (&group[0], k), attrs_of (&group[1], k) },
+                   .call = { m[0].call, m[1].call },
+                   .site = { m[0].site, m[1].site },
+                   .reads = forward ? compare_reads (c, group, k, &found.first) : READS_SAME },
+          &found);
       td_inside_member_clear (&m[0]);
       td_inside_member_clear (&m[1]);
     }

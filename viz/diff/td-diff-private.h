@@ -75,6 +75,8 @@ typedef struct
 {
   char *title, *what; /* of the first, of all */
   char *site[2];      /* of the first */
+  guint32 reads[8];   /* what they read from outside: a variable of A, one of B ... */
+  guint n_reads;
 } TdDiffMember;
 /** Compare the members of two groups, as far as their schedules are on the tapes: returns
  * TdDiffAspects. */
@@ -110,6 +112,10 @@ guint64 td__diff_event_ns (const TdComparison *c, guint side, guint event);
 double td__diff_element (guint dtype, const guint8 *p, gint64 *place);
 /** Compare the numbers of all pairs' outputs. */
 void td__diff_numbers (TdComparison *c);
+
+/** Say whether two variables that counterparts read are not counterparts, beyond what was put
+ * in or left out. */
+gboolean td__diff_reads_other (const TdComparison *c, guint var_a, guint var_b);
 
 /* td-diff-text.c */
 /** Append the attributes that differ: "value=0.5 → 0.51". */

@@ -150,10 +150,33 @@ dup_var (const TdDiff *d, guint side, guint var)
 }
 
 static void
+add_input (GString *s, const TdDiff *d, guint va, guint vb)
+{
+  const TdTapeVar *x = &tape_of (d, 0)->vars[va], *y = &tape_of (d, 1)->vars[vb];
+
+  if (x->producer >= 0 && y->producer >= 0 && d->partner[0][x->producer] == y->producer
+      && x->out_index == y->out_index)
+    return;
+  g_autofree char *a = dup_var (d, 0, va), *b = dup_var (d, 1, vb);
+  if (!g_str_equal (a, b))
+    add (s, "reads ", a, b);
+  else if (x->producer >= 0 && y->producer >= 0) /* the same call, another time */
+    g_string_append_printf (s, "%sreads %s, event %d → %d", s->len > 0 ? "; " : "", a,
+                            x->producer, y->producer);
+  else if (x->producer < 0 && y->producer < 0 && x->key != y->key)
+    g_string_append_printf (s, "%sreads another %s", s->len > 0 ? "; " : "", a);
+}
+
+static void
 add_inputs (GString *s, const TdDiff *d, const TdDiffPair *p)
 {
   const TdTapeEvent *ea = event_of (d, p, 0), *eb = event_of (d, p, 1);
+  const TdDiffMember *member = td__diff_member_of (d, p);
 
+  for (guint i = 0; member && i < member->n_reads; i += 2)
+    add_input (s, d, member->reads[i], member->reads[i + 1]);
+  if (member && member->n_reads > 0)
+    return;
   if (ea->n_in != eb->n_in)
     {
       g_string_append_printf (s, "%sinputs %u → %u", s->len > 0 ? "; " : "", ea->n_in,
@@ -161,23 +184,8 @@ add_inputs (GString *s, const TdDiff *d, const TdDiffPair *p)
       return;
     }
   for (guint k = 0; k < ea->n_in; k++)
-    {
-      guint va = tape_of (d, 0)->ins[ea->first_in + k],
-            vb = tape_of (d, 1)->ins[eb->first_in + k];
-      const TdTapeVar *x = &tape_of (d, 0)->vars[va], *y = &tape_of (d, 1)->vars[vb];
-
-      if (x->producer >= 0 && y->producer >= 0 && d->partner[0][x->producer] == y->producer
-          && x->out_index == y->out_index)
-        continue;
-      g_autofree char *a = dup_var (d, 0, va), *b = dup_var (d, 1, vb);
-      if (!g_str_equal (a, b))
-        add (s, "reads ", a, b);
-      else if (x->producer >= 0 && y->producer >= 0) /* the same call, another time */
-        g_string_append_printf (s, "%sreads %s, event %d → %d", s->len > 0 ? "; " : "", a,
-                                x->producer, y->producer);
-      else if (x->producer < 0 && y->producer < 0 && x->key != y->key)
-        g_string_append_printf (s, "%sreads another %s", s->len > 0 ? "; " : "", a);
-    }
+    add_input (s, d, tape_of (d, 0)->ins[ea->first_in + k],
+               tape_of (d, 1)->ins[eb->first_in + k]);
 }
 
 /* The input whose size differs, where that is where it comes from. */

@@ -18,7 +18,7 @@ number (int k, double usual, double other)
 static void
 forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
-  TdVar *x = td_mul_scalar (td_link (left, in[0]), number (1, 1, 1.0001)), *y;
+  TdVar *first = td_link (left, in[0]), *x = td_mul_scalar (first, number (1, 1, 1.0001)), *y;
 
   (void)self;
   (void)n_in;
@@ -30,6 +30,7 @@ forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
   x = td_add_scalar (x, number (5, 0.5, 0.51));
   x = td_elu (x, .alpha = number (6, 1, 1.5));
   x = which == 7 ? td_sub (y, x) : td_sub (x, y);
+  x = td_mul (x, which == 9 ? first : y);
   out[0] = td_mean (td_dropout (x, number (8, 0.1, 0.2)));
 }
 
