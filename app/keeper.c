@@ -1,11 +1,10 @@
 /* A process for mpirun, and one that works: see keeper.h.  SPDX-License-Identifier: MIT */
 #include "keeper.h"
+#include "process.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,22 +72,10 @@ td_keep_apart (void)
 bool
 td_keep_lost (void)
 {
-  char name[64], text[512], state;
-  const char *rest;
-  int parent = 0;
-  size_t n;
-  FILE *f;
+  TdProcess process;
 
   if (starter <= 1 || getppid () != behind) /* it has ended: a signal says that */
     return false;
-  snprintf (name, sizeof name, "/proc/%d/stat", (int)behind);
-  f = fopen (name, "re");
-  if (f == NULL)
-    return false;
-  n = fread (text, 1, sizeof text - 1, f);
-  fclose (f);
-  text[n] = '\0';
-  rest = strrchr (text, ')'); /* its name may hold anything */
-  return rest != NULL && sscanf (rest + 1, " %c %d", &state, &parent) == 2 && state != 'Z'
-         && parent != starter;
+  return td__process_read ((int)behind, &process) && process.state != 'Z'
+         && process.parent != starter;
 }

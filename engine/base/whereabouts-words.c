@@ -1,5 +1,6 @@
 /* Where the ranks of a run are, in words: see whereabouts.h.  SPDX-License-Identifier: MIT */
 #include "whereabouts.h"
+#include "process.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -63,19 +64,11 @@ seconds_since (const TdWherePage *p)
 static char
 state_of (int pid)
 {
-  char name[64], text[512], *behind;
-  size_t n;
-  FILE *f;
+  TdProcess process;
 
-  snprintf (name, sizeof name, "/proc/%d/stat", pid);
-  f = fopen (name, "re");
-  if (f == NULL)
+  if (!td__process_read (pid, &process))
     return kill (pid, 0) == 0 || errno != ESRCH ? '?' : 0;
-  n = fread (text, 1, sizeof text - 1, f);
-  fclose (f);
-  text[n] = '\0';
-  behind = strrchr (text, ')'); /* its name may hold anything */
-  return behind != NULL && behind[1] == ' ' && behind[2] != 'Z' ? behind[2] : 0;
+  return process.state != 'Z' ? process.state : 0;
 }
 
 /* An operation that has ended is not where the program is: that is after it, and it may be in

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "comm.h"
+#include "process.h"
 
 #include <signal.h>
 #include <stddef.h>
@@ -254,21 +255,9 @@ td__last_words_of_error (void)
 static pid_t
 parent_of (pid_t pid)
 {
-  char path[32], line[512];
-  FILE *stat;
-  size_t n;
-  int parent = 0;
-  char *after;
+  TdProcess process;
 
-  snprintf (path, sizeof path, "/proc/%d/stat", (int)pid);
-  stat = fopen (path, "r");
-  if (stat == NULL)
-    return 0;
-  n = fread (line, 1, sizeof line - 1, stat);
-  line[n] = '\0';
-  fclose (stat);
-  after = strrchr (line, ')'); /* a name may have anything in it */
-  return after != NULL && sscanf (after, ") %*c %d", &parent) == 1 ? (pid_t)parent : 0;
+  return td__process_read ((int)pid, &process) ? (pid_t)process.parent : 0;
 }
 
 /* A program that handles the signal itself goes on doing so. */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "ring.h"
 #include "host-memory.h"
+#include "process.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -269,23 +270,12 @@ td_ring_consume (TdRing *ring)
 bool
 td_ring_alive (int32_t pid)
 {
-  char path[64], line[512];
-  FILE *f;
-  size_t n;
-  const char *state;
+  TdProcess process;
 
   if (pid <= 0 || (kill (pid, 0) != 0 && errno == ESRCH))
     return false;
   /* A zombie answers signals but drains nothing. */
-  snprintf (path, sizeof path, "/proc/%d/stat", pid);
-  f = fopen (path, "re");
-  if (f == NULL)
-    return true;
-  n = fread (line, 1, sizeof line - 1, f);
-  fclose (f);
-  line[n] = '\0';
-  state = strrchr (line, ')');
-  return state == NULL || state[1] == '\0' || strchr ("ZXx", state[2]) == NULL;
+  return !td__process_read (pid, &process) || strchr ("ZXx", process.state) == NULL;
 }
 
 static void
