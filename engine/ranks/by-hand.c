@@ -295,6 +295,8 @@ static TdStatus
 before (TdOpt *opt, const TdSite *site)
 {
   const int64_t summed = n_summed;
+  TdStatus status = TD_OK;
+  bool again;
   ByHand *h;
   int64_t n;
 
@@ -308,6 +310,7 @@ before (TdOpt *opt, const TdSite *site)
     return before_averaged (opt, h, site);
   n = summed > 0 ? count_gradients (&h->all) : 0;
   choose_part (h, n > 0 && summed >= n);
+  again = h->now;
   h->now = n > 0 && h->part.n > 0 && td__rank_sums_wanted ();
   if (!h->now)
     {
@@ -317,7 +320,9 @@ before (TdOpt *opt, const TdSite *site)
   n_summed = summed > n ? summed - n : 0; /* the rest are another optimizer's */
   td__sums_look (&h->part, opt, &h->sums);
   tell_own (h);
-  return td__tell_means (&h->part, n_ranks, site);
+  if (!again) /* no update has told of them: were they equal? */
+    status = td__tell_parameters (&h->part, NULL, site);
+  return status == TD_OK ? td__tell_means (&h->part, n_ranks, site) : status;
 }
 
 static void

@@ -55,6 +55,8 @@ static const char program[]
       "  if ((by_hand && !is (\"hand unsent\")) || grad)\n"
       "    td_comm_bcast_link (comm, net);\n"
       "  TdOpt *opt = td_adam_new (net);\n"
+      "  if (is (\"hand frozen\") && rank == 1)\n"
+      "    td_link_disable_update (net);\n"
       "  if (is_early || is (\"twice\") || strncmp (kind, \"all\", 3) == 0)\n"
       "    opt = td_multi_node_optimizer_new (opt, comm);\n"
       "  if (is (\"split\"))\n"
@@ -175,6 +177,9 @@ exchange__of_gradients_is_a_mean_that_is_compared (void **state)
     { "hand wrote", "rank 1 wrote it at exchange.c:", NULL, 1 },
     { "hand scaled", "parted in iteration 5: the mean of the gradients of `b`", NULL, 1 },
     { "hand unsent", "parted in iteration 0: parameter `W`", NULL, 1 },
+    { "hand unsent", "they were not equal at the start", NULL, 1 },
+    { "hand frozen", "(and 1 more) differs after the update; they were equal before it", NULL,
+      1 },
     { "hand nan", "rank 1 parted in iteration 5: the gradient of `W` has", NULL, 1 },
     { "hand nan", "first in log at exchange.c:", NULL, 1 },
     { "hand flat", "Nothing found: 8 steps with updates of 2 ranks compared.", NULL, 0 },

@@ -141,6 +141,26 @@ is_told_again (const TdSumTable *table, guint key)
   return FALSE;
 }
 
+/* Were all parameters that the first update tells of equal before it? */
+static gboolean
+began_equal (const TdRanks *self, const TdSumTable *table)
+{
+  g_autofree guint *classes = g_new (guint, self->n);
+  gboolean found = FALSE;
+
+  for (guint key = 0; key < table->n; key++)
+    {
+      const TdSumKey *k = &g_array_index (table->keys, TdSumKey, key);
+
+      if (k->kind != TD_TAPE_SUM_PARAMETER || k->turn > 0 || !is_told_again (table, key))
+        continue;
+      if (td__sum_table_classes (table, key, classes) > 1)
+        return FALSE;
+      found = TRUE;
+    }
+  return found;
+}
+
 /* Sums of it are those of before its update. */
 static gboolean
 is_of_before (const TdRanksParting *p, const TdSumTable *table, guint key)
@@ -186,7 +206,8 @@ find_update (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row,
 /* Why parameters alone part: never made equal, or written by one rank. */
 static char *
 dup_parameter_cause (const TdRanksParting *p, const TdRanks *self, const TdRankRow *row,
-                     const char *odd, gboolean majority, gboolean by_hand)
+                     const TdSumTable *table, const char *odd, gboolean majority,
+                     gboolean by_hand)
 {
   if (is_forgotten (p, self, row))
     return g_strdup ("; it was updated without a mean of the gradients");
@@ -198,6 +219,10 @@ dup_parameter_cause (const TdRanksParting *p, const TdRanks *self, const TdRankR
     return g_strdup_printf (
         "; %s%s changed it otherwise (by its own update, learning rate, hook or a write)",
         majority ? "" : "one of ", odd);
+  if (p->n_steps == 0 && began_equal (self, table))
+    return g_strdup_printf ("; they were equal before it, so %s%s changed it otherwise (a "
+                            "parameter that it does not update, a hook or a write)",
+                            majority ? "" : "one of ", odd);
   if (p->n_steps == 0)
     return g_strdup ("; the first update that is on the tapes: they were not equal at the "
                      "start, or were written since");
@@ -230,7 +255,8 @@ dup_state_cause (const TdRanksParting *p, const TdRanks *self, const TdSumTable 
 {
   const guint n = count_means (table);
 
-  if (td__ranks_is_of_framework (self, 0) || p->gap || n == 0 || n != p->n_means)
+  if (td__ranks_is_of_framework (self, 0) || p->gap || n == 0
+      || (p->n_steps > 0 ? n != p->n_means : !began_equal (self, table)))
     return NULL;
   return g_strdup_printf ("; the mean and the optimizer's numbers were the same, so %s%s "
                           "changed the gradient after the mean (by a hook or a write)",
@@ -332,14 +358,22 @@ say_parting (TdRanksParting *p, TdRanks *self, const TdRankRow *row, const TdSum
   if (links[link].kind == TD_TAPE_SUM_NUMBER)
     why = dup_numbers (self, table, d->first, &vote);
   else if (links[link].kind == TD_TAPE_SUM_PARAMETER)
-    why = dup_parameter_cause (p, self, row, odd, vote.has_majority, is_by_hand (table));
+    why = dup_parameter_cause (p, self, row, table, odd, vote.has_majority, is_by_hand (table));
   if (links[link].kind == TD_TAPE_SUM_MEAN && td__rank_vote_choose_pair (&vote, &other, &one))
     writing = td__ranks_dup_written (self, row, key->path, other, one, &f->site);
   if (!before
       && (links[link].kind == TD_TAPE_SUM_PARAMETER || links[link].kind == TD_TAPE_SUM_STATE))
     writing = dup_writing (p, self, row, table, d->first, &vote, &f->site);
-  if (key->kind == TD_TAPE_SUM_STATE && writing && !*writing && p->n_steps > 0)
+  if (key->kind == TD_TAPE_SUM_STATE && writing && !*writing)
     why = dup_state_cause (p, self, table, odd, vote.has_majority);
+  if (why && !is_forgotten (p, self, row)
+      && (key->kind == TD_TAPE_SUM_STATE
+          || (key->kind == TD_TAPE_SUM_PARAMETER && p->n_steps == 0
+              && began_equal (self, table))))
+    {
+      g_free (f->advice);
+      f->advice = g_strdup (td__ranks_advice (self, TD_RANKS_SAME_UPDATES));
+    }
   if (d->n > 1)
     more = g_strdup_printf (" (and %u more)", d->n - 1);
   f->sentence = g_strdup_printf ("%s %s %s: %s `%s`%s differs%s%s%s", odd,
