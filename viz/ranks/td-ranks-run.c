@@ -287,9 +287,15 @@ say_recording_ends (TdRanks *self)
       set[i] = TRUE;
       f = td__ranks_add (self, TD_RANKS_UPDATES, TD_RANKS_NOTE, self->tapes[i].last_number,
                          set);
-      f->sentence = g_strdup_printf ("rank %u is on its tape up to iteration %" G_GINT64_FORMAT
-                                     " (%s): what it did from then on is not compared",
-                                     self->tapes[i].open.rank, self->tapes[i].last_number, why);
+      f->sentence
+          = self->tapes[i].last_number < 0
+                ? g_strdup_printf (
+                    "no iteration of rank %u is on its tape (%s): nothing that it "
+                    "did is compared",
+                    self->tapes[i].open.rank, why)
+                : g_strdup_printf ("rank %u is on its tape up to iteration %" G_GINT64_FORMAT
+                                   " (%s): what it did from then on is not compared",
+                                   self->tapes[i].open.rank, self->tapes[i].last_number, why);
     }
   return all;
 }

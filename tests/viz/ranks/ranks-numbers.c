@@ -370,14 +370,16 @@ updates__that_part_before_a_hang_are_told_with_their_first_iteration (void **sta
   assert_null (planted_find (failed, TD_RANKS_UPDATES));
 }
 
+static gint64 recorded = 3; /* the last iteration of rank 1 that is; -1: none is */
+
 /* Rank 1 goes on, but its disk is full. */
 static void
 stop_recording (PlantedStep *step)
 {
   TdTapeNotice notice = { .kind = TD_TAPE_NOTICE_RECORDING };
 
-  step->is_left_out = step->rank == 1 && step->iteration > 3;
-  if (step->rank != 1 || step->iteration != 3)
+  step->is_left_out = step->rank == 1 && step->iteration > recorded;
+  if (step->rank != 1 || step->iteration != MAX (recorded, 0))
     return;
   notice.text = td_tape_writer_string (
       step->w, "recording stopped, cannot write the tape: No space left on device");
@@ -396,6 +398,21 @@ updates__that_are_not_on_a_tape_are_not_counted (void **state)
   ASSERT_RANKS (f, 1);
   assert_contains (f->sentence, "rank 1 is on its tape up to iteration 3 (recording stopped, "
                                 "cannot write the tape: No space left on device)");
+}
+
+static void
+updates__of_which_none_is_on_a_tape_are_said_to_be_none (void **state)
+{
+  g_autoptr (TdRanks) ranks = NULL;
+  const TdRanksFinding *f;
+
+  recorded = -1;
+  ranks = planted_look_at (stop_recording);
+  recorded = 3;
+  f = planted_find (ranks, TD_RANKS_UPDATES);
+  assert_non_null (f);
+  assert_int_equal (f->iteration, -1);
+  assert_contains (f->sentence, "no iteration of rank 1 is on its tape (recording stopped, ");
 }
 
 /* Rank 1 makes two in iteration 2: at the end it waits for the others. */
@@ -696,6 +713,7 @@ main (void)
     td_test (updates__that_part_before_a_hang_are_told_with_their_first_iteration),
     td_test (updates__that_are_more_before_a_hang_are_told_with_their_iteration),
     td_test (updates__that_are_not_on_a_tape_are_not_counted),
+    td_test (updates__of_which_none_is_on_a_tape_are_said_to_be_none),
     td_test (nan__of_one_rank_is_told_with_what_made_it),
     td_test (nan__that_a_sum_of_all_ranks_handed_on_is_of_the_rank_that_had_it_before),
     td_test (nan__without_statistics_says_so),
