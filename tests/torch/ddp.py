@@ -1,6 +1,6 @@
 """DistributedDataParallel over gloo, as one of the ranks that mpirun has started, with one mistake:
 ddp.py STORE [write|rate|alone|adam|nan|copies|view|short|last|lengths|average|average-load|skip|twice|clip|hand|join|join-twice|
-join-write|join-leave|unused|other|log|log-dies|log-hangs|log-raises|log-apart|log-scale|slope|own-part|share|share-tensor|
+join-write|join-leave|unused|other|log|log-dies|log-hangs|log-raises|log-apart|length|barrier|log-scale|slope|own-part|share|share-tensor|
 leave|accumulate|accumulate-hook|inside|inside-once|inside-one|inside-hand|inside-look|no-sync|nan-write|nan-under|nan-load|pair|pair-nan|pair-joint-nan|pair-view-nan].
 
 The last line of each rank is the sum of its weights, to the last bit.
@@ -81,6 +81,10 @@ for i in range(0 if mistake.startswith("join") else ITERATIONS):
         os.kill(os.getpid(), signal.SIGKILL)
     if odd and i == ODD and mistake == "log-hangs":
         time.sleep(100)
+    if mistake == "length":
+        torch.distributed.all_reduce(torch.ones(4 if odd and i == ODD else 3))
+    if odd and i == ODD and mistake == "barrier":
+        torch.distributed.barrier()
     if odd and i == ODD and mistake == "log-raises":
         raise ValueError("a bad row")
     if mistake.startswith("average"):  # of the weights, the same on all ranks

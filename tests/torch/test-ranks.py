@@ -128,6 +128,13 @@ def never_averaged(folder):
     assert "they never average: each trains a model of its own" in found[0]["sentence"], found
 
 
+def mismatched(folder, mistake, said):
+    """Nobody is said to wait for another reason."""
+    found = behind(folder, mistake)
+    assert (found[0]["cause"], found[0]["iteration"], found[0]["ranks"]) == ("mismatch", ODD, [RANKS - 1]), found
+    assert said in found[0]["sentence"] and "what connects them" not in json.dumps(found), found
+
+
 def average_loaded(folder):
     _, found = findings(record(folder, "average-load")[0], 1)
     assert [(f["cause"], f["iteration"], f["ranks"]) for f in found] == [("parameters", ODD, [RANKS - 1])], found
@@ -218,6 +225,9 @@ def main():
             claim("a number of an operator that is another one on one rank is named: " + mistake, named, folder, mistake,
                   "different graphs", 0, [RANKS - 1], "", "same model", "graph", line)
         claim("not which part a rank takes, nor what comes of its examples", clean, folder, "own-part")
+        claim("a rank that brings another length to a sum is named", mismatched, folder, "length",
+              "rank 2 brings another length than the others to a sum in iteration 2 (call ")
+        claim("and one that makes a call of its own", mismatched, folder, "barrier", "rank 2 in dist.barrier at ddp.py:")
         for how, said in (("dies", "was killed by SIGKILL in iteration 2"), ("hangs", "was in iteration 2"),
                           ("raises", "ended with status 1 in iteration 2")):
             claim("of a rank that %s no more is said than that, and where" % how, ended, folder, "log-" + how, said)

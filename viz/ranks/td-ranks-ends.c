@@ -466,6 +466,8 @@ look_at_notice (TdRanks *self)
       f->advice = g_strdup_printf ("It was said then: %s", text);
       return;
     }
+  if (td__ranks_has (self, TD_RANKS_MISMATCH)) /* they wait because of that */
+    return;
   find_named (self, text, named);
   f = td__ranks_add (self, TD_RANKS_HANG, TD_RANKS_ERROR, -1, named);
   f->sentence = g_strdup (text);

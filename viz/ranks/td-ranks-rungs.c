@@ -398,6 +398,79 @@ take_first_alone (const TdRanks *self, TdRanksFinding *f)
   f->ranks[0] = 0;
 }
 
+/* ---- lengths ---- */
+
+/* Of a call in which all must bring as much, what one brings; 0: it is not known, or none of
+ * these. Calls of the engine look at that themselves. */
+static guint64
+bytes_of (const TdRanks *self, const TdRung *rung, guint place)
+{
+  const TdRungSide *side = &rung->sides[place];
+
+  return side->here && td__ranks_is_of_framework (self, place)
+                 && !td__rung_side_is_shadow (side)
+                 && (side->wait == TD_TAPE_WAIT_SUM || side->wait == TD_TAPE_WAIT_BCAST)
+                 && g_str_has_suffix (side->call, "all_reduce")
+             ? side->bytes
+             : 0;
+}
+
+static void
+say_lengths (TdRanks *self, const TdRung *rung, const TdRankVote *vote)
+{
+  g_autofree char *calls = dup_calls (self, rung),
+                  *odd = td__ranks_dup_names_do (self, vote->odd, " brings", " bring");
+  GString *out = g_string_new (NULL);
+  TdRanksFinding *f = NULL;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      if (vote->classes[i] == TD_RANKS_NO_CLASS)
+        continue;
+      g_string_append_printf (out, "%s%" G_GUINT64_FORMAT " bytes on rank %u",
+                              out->len ? ", " : "", rung->sides[i].bytes,
+                              self->tapes[i].open.rank);
+      if (!vote->odd[i] || f)
+        continue;
+      f = td__ranks_add (self, TD_RANKS_MISMATCH, TD_RANKS_ERROR, rung->sides[i].iteration,
+                         vote->odd);
+      f->site = td__ranks_dup_site (self, i, rung->sides[i].site);
+    }
+  f->sentence = g_strdup_printf (
+      "%s %s to a sum in iteration %" G_GINT64_FORMAT " (call %" G_GUINT64_FORMAT "): %s; %s",
+      odd, vote->has_majority ? "another length than the others" : "different lengths",
+      f->iteration, rung->seq, out->str, calls);
+  f->advice = g_strdup ("All ranks must bring as many elements, of one type");
+  g_string_free (out, TRUE);
+}
+
+/* All are in the call of one name, and do not bring as much: of what comes nobody knows what it
+ * is. */
+static void
+check_lengths (TdRanks *self, const TdRung *rung)
+{
+  g_autofree guint *classes = g_new (guint, self->n);
+  TdRankVote vote;
+  guint n = 0;
+
+  for (guint i = 0; i < self->n; i++)
+    {
+      guint64 bytes = bytes_of (self, rung, i);
+
+      classes[i] = TD_RANKS_NO_CLASS;
+      for (guint j = 0; bytes > 0 && j < i; j++)
+        if (classes[j] != TD_RANKS_NO_CLASS && rung->sides[j].bytes == bytes)
+          classes[i] = classes[j];
+      if (bytes > 0 && classes[i] == TD_RANKS_NO_CLASS)
+        classes[i] = n++;
+    }
+  if (n < 2)
+    return;
+  td__rank_vote_init (&vote, classes, self->n);
+  say_lengths (self, rung, &vote);
+  td__rank_vote_clear (&vote);
+}
+
 /* The first only: once ranks have parted, nothing fits. */
 void
 td__ranks_check_calls (TdRanks *self, const TdRung *rung)
@@ -422,8 +495,13 @@ td__ranks_check_calls (TdRanks *self, const TdRung *rung)
         classes[i] = n++;
       first = first < 0 && rung->sides[i].here ? (gint)i : first;
     }
-  if ((n < 2 && !failed) || td__ranks_has (self, TD_RANKS_MISMATCH))
+  if (td__ranks_has (self, TD_RANKS_MISMATCH))
     return;
+  if (n < 2 && !failed)
+    {
+      check_lengths (self, rung);
+      return;
+    }
   td__rank_vote_init (&vote, classes, self->n);
   for (guint i = 0; n < 2 && i < self->n; i++)
     vote.odd[i] = rung->sides[i].here;
