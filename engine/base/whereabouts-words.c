@@ -245,6 +245,23 @@ list (Words *w, const TdWhere *where, const int *members, int n_members, bool co
   return n;
 }
 
+/* Does one wait in another call that has this one's number? */
+static bool
+meets_other (const TdWhere *where, const int *members, int n_members)
+{
+  const TdWherePage *mine = td__where_page (where, where->rank);
+
+  for (int i = 0; i < n_members; i++)
+    {
+      const TdWherePage *other = td__where_page (where, members[i]);
+
+      if (atomic_load (&other->waits) && other->comm == mine->comm && other->seq == mine->seq
+          && strcmp (other->call, mine->call) != 0)
+        return true;
+    }
+  return false;
+}
+
 void
 td__where_finding (const TdWhere *where, const int *members, int n_members, double seconds,
                    char *text, size_t size)
@@ -255,7 +272,9 @@ td__where_finding (const TdWhere *where, const int *members, int n_members, doub
   say (&w, "rank %d of %d has waited %g s in ", where->rank, where->n, seconds);
   say_call (&w, where, mine);
   if (list (&w, where, members, n_members, false, false) == 0)
-    say (&w, ", where all others are, too: what connects them does not get on");
+    say (&w, meets_other (where, members, n_members)
+                 ? ", while others wait in another call: all must make the same in one order"
+                 : ", where all others are, too: what connects them does not get on");
   list (&w, where, members, n_members, false, true);
   if (mine->from < 0)
     list (&w, where, members, n_members, true, true);

@@ -103,8 +103,10 @@ def joined_leave(folder):
 def behind(folder, mistake):
     """The others' sums meet those of its next iteration, until it does not come to the last."""
     tapes = os.path.join(folder, mistake + ".ranks")
-    subprocess.run([tapedeck, "run", "-q", "-n", str(RANKS), "--hang-after", "5", "-o", tapes, "ddp.py", tapes + ".store", mistake],
-                   capture_output=True, env=environment, cwd=HERE)
+    told = subprocess.run(
+        [tapedeck, "run", "-q", "-n", str(RANKS), "--hang-after", "5", "-o", tapes, "ddp.py", tapes + ".store", mistake],
+        capture_output=True, text=True, env=environment, cwd=HERE)
+    assert "what connects them" not in told.stderr, told.stderr  # another one is elsewhere
     return findings(tapes, 1)[1]
 
 
