@@ -11,6 +11,9 @@ enum
   MPIRUN_S = 10 /* for mpirun to end a rank, or to connect those that have come */
 };
 
+/* A claim that is not given back: who said what is wrong is ended, and all others with it. */
+static const uint32_t for_good = UINT32_MAX;
+
 bool
 td__hang_set (TdHang *h, char *why, size_t size)
 {
@@ -133,6 +136,8 @@ td__hang_look (TdHang *h, double passed_s)
   h->waited_s += passed_s;
   if (!h->said && h->waited_s >= h->limit_s && claim (h))
     {
+      if (!h->stay && !is_waited_for (h))
+        atomic_store (&td__where_page (&h->where, 0)->claim, for_good);
       say (h);
       h->said = true;
       answer = TD_HANG_SAID;

@@ -62,7 +62,8 @@ typedef struct
   char call[40], file[44];
   _Atomic uint32_t n_findings; /* the text below is the n-th */
   char finding[TD_WHERE_LINE];
-  _Atomic uint32_t claim; /* of rank 0's page: the rank that says what is wrong, and 1 */
+  _Atomic uint32_t claim; /* of rank 0's page: the rank that says what is wrong, and 1; all
+                              bits: nobody else has to, for all are ended */
   _Atomic uint32_t early; /* it ended by itself while others were in a call for all */
 
   /* by its agent (engine/record/agent/together.h); places of the program as in alike.h */
