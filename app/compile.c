@@ -96,6 +96,18 @@ hash_file (uint64_t h, const char *path)
   return h;
 }
 
+/* The defaults of options end with their last member (TD_OPTIONS_ of tapedeck.h): what comes
+ * behind without a name is too much, of which compilers only warn. */
+static bool
+has_unnamed_option (const char *messages)
+{
+  const char *clang = strstr (messages, "[-Wexcess-initializers]");
+
+  return clang != NULL
+         || (strstr (messages, "excess elements in struct initializer") != NULL
+             && strstr (messages, "(anonymous)") != NULL);
+}
+
 /* Show the compiler's messages, and say the first error's line once more as ours. */
 static void
 show_messages (const char *source, const char *text)
@@ -108,6 +120,7 @@ show_messages (const char *source, const char *text)
       size_t n = strcspn (at, "\n");
       const char *found = memmem (at, n, "error: ", 7);
 
+      found = found != NULL ? found : memmem (at, n, "excess elements", 15);
       if (found != NULL || memmem (at, n, "undefined reference", 19) != NULL)
         line = at;
       at += n;
@@ -219,6 +232,7 @@ td_compile_model (const char *source, bool quiet, char *out, unsigned long size)
   uint64_t hash = 14695981039346656037u;
   struct timespec begin[2] = { { 0, UTIME_OMIT }, { 0, 0 } };
   int status;
+  bool unnamed;
 
   base = base != NULL ? base + 1 : source;
   if (cc == NULL || *cc == '\0')
@@ -273,16 +287,17 @@ td_compile_model (const char *source, bool quiet, char *out, unsigned long size)
   if (!quiet && isatty (2))
     fprintf (stderr, "tapedeck: compiling %s\n", source);
   status = run_compiler (argv, text, MAX_ERRORS);
+  unnamed = status == 0 && has_unnamed_option (text);
   if (status == 127)
     fprintf (stderr,
              "tapedeck: no C compiler: %s is not installed (on Debian: apt install gcc)\n", cc);
-  else if (status != 0)
+  else if (status != 0 || unnamed)
     show_messages (source, text);
   else if (*text != '\0' && !quiet)
     fputs (text, stderr); /* warnings */
   free (text);
-  if (status == 0 && utimensat (AT_FDCWD, temp, begin, 0) == 0 && rename (parts, made_of) == 0
-      && rename (temp, out) == 0)
+  if (status == 0 && !unnamed && utimensat (AT_FDCWD, temp, begin, 0) == 0
+      && rename (parts, made_of) == 0 && rename (temp, out) == 0)
     return true;
   unlink (temp);
   unlink (parts);

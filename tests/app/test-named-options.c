@@ -1,5 +1,5 @@
 /* Options are given by name. One that comes without is not dropped in silence: the compiler
- * says that it is too many, at its place in the program.
+ * says that it is too many, at its place in the program, and `tapedeck run` runs nothing.
  *
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
@@ -51,15 +51,17 @@ run_call (int call, const char *before, const char *option)
 }
 
 static void
-options__without_a_name_are_warned_of (void **state)
+options__without_a_name_are_refused (void **state)
 {
   (void)state;
   for (int i = 0; i < (int)(sizeof calls / sizeof *calls); i++)
     {
       TdTestChild child = run_call (i, ", ", strchr (calls[i].named, '=') + 2);
 
+      assert_child_status (child, 2);
       assert_contains (child.err, "model.c:10:");
       assert_contains (child.err, "warning: excess elements in struct initializer");
+      assert_contains (child.err, "model.c does not compile: ");
       td_test_child_clear (&child);
     }
 }
@@ -83,7 +85,7 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    td_test (options__without_a_name_are_warned_of),
+    td_test (options__without_a_name_are_refused),
     td_test (options__by_name_are_taken_and_may_be_left_out),
   };
 
