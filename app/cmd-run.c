@@ -81,7 +81,8 @@ typedef struct
   bool window, help, has_rate;
   const char *engines; /* the last option that only a program of the engine can have */
   char breaks[4096];
-  int n_ranks; /* 0: this process is the run, or one rank of it */
+  char why[256]; /* an option is no good, said in full; "": it is not */
+  int n_ranks;   /* 0: this process is the run, or one rank of it */
   const char *hosts, *source;
   const char *own; /* the last option that several processes cannot share */
   char **passed;   /* options for each of them, and how many */
@@ -215,15 +216,11 @@ set_iterations (Run *r, const char *v)
 static bool
 set_break (Run *r, const char *v)
 {
-  char error[256];
-  TdBreak *b = td__break_parse (v, error, sizeof error);
+  TdBreak *b = td__break_parse (v, r->why, sizeof r->why);
   size_t used = strlen (r->breaks);
 
   if (b == NULL)
-    {
-      fprintf (stderr, "tapedeck: %s\n", error);
-      return false;
-    }
+    return false;
   td__break_free (b);
   r->s.exit_at_break = true;
   return (size_t)snprintf (r->breaks + used, sizeof r->breaks - used, "%s%s",
@@ -380,8 +377,11 @@ parse_option (Run *r, int argc, char **argv, int i)
         continue;
       if (value == NULL || !options[k].set (r, value))
         {
-          td_usage_error ("run", "%s %s: %s expected", options[k].name,
-                          value != NULL ? value : "", options[k].expected);
+          if (r->why[0] != '\0')
+            td_usage_error ("run", "%s", r->why);
+          else
+            td_usage_error ("run", "%s %s: %s expected", options[k].name,
+                            value != NULL ? value : "", options[k].expected);
           return 0;
         }
       r->last_option = options[k].name;

@@ -530,7 +530,8 @@ td__static_attach (void)
                                        .run = td__inside_run,
                                        .first_nan = td__inside_first_nan,
                                        .each = look_at_each,
-                                       .expand = td__static_expand };
+                                       .expand = td__static_expand,
+                                       .overwritten = td__overwritten };
 
   td__engine.statics = &table;
 }

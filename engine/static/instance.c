@@ -371,6 +371,7 @@ td__instance_unref (TdInstance *i)
     return;
   td__instance_drop (i);
   td__observe_drop (i);
+  td__overwritten_end (i);
   free (i->nodes);
   free (i->nodes_owned);
   free (i->slices);

@@ -64,6 +64,13 @@ typedef struct TdWrite
   const TdSite *site;
 } TdWrite;
 
+/** When a value was written, by a count of all writes of the run; 0: not yet. */
+typedef struct TdWritten
+{
+  uint64_t by;    /**< a step that wrote its memory */
+  uint64_t there; /**< since when it is there: by, or what it is made of where no step runs */
+} TdWritten;
+
 typedef struct TdInstance
 {
   struct TdInstance *next;
@@ -100,9 +107,12 @@ typedef struct TdInstance
   TdOp *call; /**< in the graph, while it waits for the first backward: waiting.c */
   struct TdInstance *next_waiting;
   /* while somebody looks (observe.c) */
-  TdNode **nodes;    /**< by node: what events refer to; NULL: not made yet */
-  bool *nodes_owned; /**< by node: it was made only for events */
-  TdBuffer **slices; /**< by value: parts of the arena, as arrays */
+  TdNode **nodes;     /**< by node: what events refer to; NULL: not made yet */
+  bool *nodes_owned;  /**< by node: it was made only for events */
+  TdBuffer **slices;  /**< by value: parts of the arena, as arrays */
+  TdWritten *written; /**< by value (overwritten.c) */
+  uint64_t n_written;
+  struct TdInstance *next_observed;
 } TdInstance;
 
 typedef struct TdCodeGraph TdCodeGraph;
@@ -114,6 +124,8 @@ TdInstance *td__instance_new (struct TdEntry *entry, TdPlan *plan, const TdSite 
 void td__instance_unref (TdInstance *i);
 /** Drop the nodes that were made for events. */
 void td__observe_drop (TdInstance *i);
+/** Nobody asks any more which of its values are there. */
+void td__overwritten_end (TdInstance *i);
 /** Forget the CUDA graphs of a list. */
 void td__captures_free (TdReadyList *list);
 /** Drop the references that were kept for backward. */

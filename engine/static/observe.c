@@ -130,6 +130,7 @@ td__observe_forward (TdReplay *p, TdVar *const *in)
     }
   make_room (i);
   td__observe_drop (i);
+  td__overwritten_begin (i);
   for (uint32_t k = s->n_externals; k-- > 0;)
     i->nodes[s->externals[k].node]
         = k < s->n_arguments ? in[k]->node : s->externals[k].var->node;
@@ -145,6 +146,8 @@ td__observe_backward (TdReplay *p)
   if (td__engine.observer == NULL)
     return;
   make_room (i);
+  if (i->written == NULL) /* nobody looked at the forward */
+    td__overwritten_begin (i);
   for (uint32_t k = s->n_externals; k-- > 0;)
     i->nodes[s->externals[k].node] = in[k];
   for (uint32_t n = 0; n < s->n_nodes; n++)
@@ -341,7 +344,10 @@ observed_op (TdReplay *p, const TdStep *step, TdReady *r, bool captures)
   if (r != NULL && r->opens && (status = td__replay_open (p, r)) != TD_OK)
     return status;
   if (o == NULL)
-    return r != NULL ? run_one (p, r) : TD_OK;
+    {
+      td__overwritten_note (p->i, step, r != NULL);
+      return r != NULL ? run_one (p, r) : TD_OK;
+    }
   operands (p, step, r, &operand);
   event = event_of (p, step, r, &operand);
   event.flags |= waits ? TD_EVENT_CAPTURED : 0u;
@@ -356,7 +362,9 @@ observed_op (TdReplay *p, const TdStep *step, TdReady *r, bool captures)
     td__inside_runs ();
   if (r != NULL && !waits)
     status = run_one (p, r);
-  if (status != TD_OK)
+  if (status == TD_OK)
+    td__overwritten_note (p->i, step, r != NULL);
+  else
     event.flags |= TD_EVENT_FAILED;
   event.algorithm = p->i->plan->s->device->algorithm;
   o->after_op (o, &event);
@@ -394,6 +402,7 @@ observed_other (TdReplay *p, const TdStep *step, TdReady *r, bool captures)
     return status;
   if (r->opens && td__replay_open (p, r) != TD_OK)
     return td__error_status ();
+  td__overwritten_note (p->i, step, true);
   return waits ? TD_OK : td__replay_one (p, r);
 }
 

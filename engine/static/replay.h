@@ -80,6 +80,14 @@ void td__observe_backward (TdReplay *p);
 /** Use the node that events referred to for the variable of a result. */
 void td__observe_output (TdInstance *i, uint32_t node, TdNode *n);
 
+/* overwritten.c */
+/** A call begins that somebody looks at: none of its values is there. */
+void td__overwritten_begin (TdInstance *i);
+/** A step has been done; runs: it has computed its results. */
+void td__overwritten_note (TdInstance *i, const TdStep *step, bool runs);
+/** Say whether an array is a part of the arena that shows its value no longer, or not yet. */
+bool td__overwritten (const TdBuffer *b);
+
 /* inside.c */
 /** The event of a group begins: from here on a debugger can look inside. */
 void td__inside_begin (const TdReplay *p, const TdReady *r);

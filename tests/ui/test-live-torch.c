@@ -236,6 +236,12 @@ has_break (gpointer text)
 }
 
 static gboolean
+is_answered (gpointer page)
+{
+  return !td_evaluate_page_is_reading (page);
+}
+
+static gboolean
 is_there (gpointer path)
 {
   return g_file_test (path, G_FILE_TEST_EXISTS);
@@ -300,12 +306,21 @@ live_torch__stops_at_a_nan_and_ends_as_if_alone (void **state)
   ui_test_wait ("values of the gradient", has_values, NULL);
   const TdTensor *tensor
       = td_inspector_get_tensor (td_workspace_get_inspector (ui_test_workspace ()));
+  TdEvaluatePage *page = td_workspace_get_evaluate (ui_test_workspace ());
   double sum = 0;
   for (guint64 i = 0; i < tensor->n_values; i++)
     sum += tensor->values[i];
   assert_int_equal (tensor->n_values, 12);
   assert_true (ABS (sum - wanted) < 1e-12);
   ui_test_save_picture ("live-torch-nan.png");
+  td_evaluate_page_enter (page, "sum (\"0/weight.grad\")");
+  ui_test_wait ("an answer", is_answered, page);
+  assert_int_equal (td_evaluate_page_get_n_read (page), 1);
+  const char *answer = td_evaluate_page_get_answer (page);
+  gboolean minus = g_str_has_prefix (answer, "−"); /* as minus signs are printed */
+  double evaluated = g_ascii_strtod (minus ? answer + strlen ("−") : answer, NULL);
+  print_message ("%s, as PyTorch has it %s\n", answer, text);
+  assert_true (ABS ((minus ? -evaluated : evaluated) - wanted) < 1e-11 * ABS (wanted));
   ui_test_do ("play", NULL);
   ui_test_wait ("its end", is_there, shown);
   g_autofree char *a = td_test_read_file (alone, NULL), *b = td_test_read_file (shown, NULL);

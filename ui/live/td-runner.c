@@ -282,8 +282,7 @@ new_argv (const TdRunOptions *o, const char *tapedeck, const char *tape, const c
   g_ptr_array_add (argv, g_strdup ("run"));
   add_option (argv, "-o", tape);
   gboolean script = td_runner_is_script (o->program);
-  add_option (argv, "--level",
-              script && g_strcmp0 (o->level, "values") == 0 ? "stats" : o->level);
+  add_option (argv, "--level", o->level);
   add_option (argv, "--tape-budget", o->tape_budget);
   if (!script)
     add_engine_options (argv, o);

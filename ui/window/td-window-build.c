@@ -293,6 +293,8 @@ build (TdWindow *self)
   td__window_connect_breaks (self);
   g_signal_connect (td_workspace_get_inspector (self->workspace), "read",
                     G_CALLBACK (td__window_read_live), self);
+  g_signal_connect (td_workspace_get_evaluate (self->workspace), "read",
+                    G_CALLBACK (td__window_read_to_evaluate), self);
   g_signal_connect (td_inspector_get_inside (td_workspace_get_inspector (self->workspace)),
                     "look", G_CALLBACK (td__window_look_inside), self);
   self->pages = GTK_STACK (gtk_stack_new ());

@@ -291,6 +291,8 @@ gboolean td__window_save_compare (TdWindow *self, const char *format, const char
 
 /** Ask the program for the values of a variable and show them in the inspector. */
 void td__window_read_live (TdInspector *inspector, guint64 id, TdWindow *self);
+/** Read an array of the live program for the line that is evaluated. */
+void td__window_read_to_evaluate (TdEvaluatePage *page, guint64 id, TdWindow *self);
 
 /* More values than any heat map shows; larger tensors are cut, and the scene says so. */
 #define TD_READ_MAX_BYTES (4u << 20)

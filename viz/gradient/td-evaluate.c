@@ -20,9 +20,7 @@
 typedef struct
 {
   const char *text, *p;
-  TdTapeReader *reader;
-  const TdIteration *iteration;
-  gint event;
+  const TdEvaluateSource *source;
   guint deep;
   GError **error;
 } Reader;
@@ -288,25 +286,67 @@ dup_name (Reader *r)
   return g_strndup (begin, (gsize)(r->p - begin));
 }
 
+/* Arrays are used again: has another variable been written over this one by now? What shows the
+ * same array in another shape has not. */
+static gboolean
+is_written_over (const TdEvaluateSource *s, guint var)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (s->iteration);
+  guint64 id = td_tape_var_id (t, var);
+
+  for (guint k = 0; k < t->n_vars; k++)
+    if (t->vars[k].producer > t->vars[var].producer && t->vars[k].producer <= s->event
+        && td_tape_var_id (t, k) == id)
+      return TRUE;
+  return FALSE;
+}
+
+/* What the program has there; NULL: it has it no longer, or there is none. */
+static TdTensor *
+read_from_program (const TdEvaluateSource *s, guint var, GError **error)
+{
+  guint64 id = td_tape_var_id (td_iteration_get_tape (s->iteration), var);
+
+  if (!s->read || id == 0)
+    return NULL;
+  if (!is_written_over (s, var))
+    return s->read (id, s->data, error);
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "its array is used for another");
+  return NULL;
+}
+
+static gboolean
+is_whole (const TdTensor *x)
+{
+  return x && x->values && x->n_values == x->n_total;
+}
+
 static TdTensor *
 read_variable (Reader *r, const char *at, const char *name)
 {
-  g_autoptr (GError) error = NULL;
-  gint var = td__evaluate_find (r->iteration, name, r->event, &error);
-  TdTensor *x;
+  const TdEvaluateSource *s = r->source;
+  g_autoptr (GError) error = NULL, gone = NULL;
+  gint var = td__evaluate_find (s->iteration, name, s->event, &error);
+  TdTensor *x, *live;
 
   if (var < 0)
     return mistake (r, at, "%s", error->message);
-  x = td_tensor_new (r->reader, r->iteration, (guint)var, r->event);
-  if (!x->values || x->n_values < x->n_total)
+  live = read_from_program (s, (guint)var, &gone);
+  if (is_whole (live))
+    return live;
+  x = td_tensor_new (s->reader, s->iteration, (guint)var, s->event);
+  if (!is_whole (x))
     {
-      mistake (r, at,
-               x->values ? "of %s only a part is recorded"
-                         : "values of %s are not recorded at this moment",
-               name);
-      td_tensor_free (x);
-      return NULL;
+      if (x->values || live)
+        mistake (r, at, "of %s only a part is %s", name, live ? "read" : "recorded");
+      else if (gone)
+        mistake (r, at, "values of %s are not recorded, and cannot be read: %s", name,
+                 gone->message);
+      else
+        mistake (r, at, "values of %s are not recorded at this moment", name);
+      g_clear_pointer (&x, td_tensor_free);
     }
+  td_tensor_free (live);
   return x;
 }
 
@@ -411,15 +451,9 @@ read_sum (Reader *r)
 }
 
 TdTensor *
-td_evaluate (const char *text, TdTapeReader *reader, const TdIteration *iteration, gint event,
-             GError **error)
+td_evaluate (const char *text, const TdEvaluateSource *source, GError **error)
 {
-  Reader r = { .text = text,
-               .p = text,
-               .reader = reader,
-               .iteration = iteration,
-               .event = event,
-               .error = error };
+  Reader r = { .text = text, .p = text, .source = source, .error = error };
   TdTensor *x;
 
   if (!g_utf8_validate (text, -1, NULL))

@@ -50,4 +50,6 @@ typedef struct TdStaticTable
   /** For what changes the graph: of a call that has several results, make the graph of its
    * code. Nothing for other operations. */
   void (*expand) (TdOp *call);
+  /** Whether an array of a replay has been used for another value, or has none yet. */
+  bool (*overwritten) (const TdBuffer *b);
 } TdStaticTable;

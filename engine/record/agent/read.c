@@ -47,6 +47,14 @@ array_of (const TdNode *n)
   return n->var != NULL ? n->var->buffer : n->retained;
 }
 
+static bool
+is_overwritten (const TdBuffer *b)
+{
+  const TdStaticTable *statics = td__engine.statics;
+
+  return statics != NULL && statics->overwritten (b);
+}
+
 /* Its first n bytes, in the logical order. */
 static TdStatus
 download (const TdNode *node, const TdBuffer *b, size_t n, void *bytes)
@@ -187,11 +195,14 @@ td__agent_read (int fd, const char *tag, const char *arguments)
     }
   n = find_node (id);
   b = array_of (n);
-  if (b == NULL || !b->device->computes)
+  if (b == NULL || !b->device->computes || is_overwritten (b))
     {
-      char error[80];
+      char error[120];
 
-      snprintf (error, sizeof error, "array %" PRIu64 " is no longer there", id);
+      snprintf (error, sizeof error, "array %" PRIu64 " is %s", id,
+                b != NULL && b->device->computes
+                    ? "not there: its static function uses the memory for another"
+                    : "no longer there");
       send_error (fd, tag, error);
       return;
     }

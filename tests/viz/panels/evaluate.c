@@ -43,11 +43,18 @@ close_lenet (Fixture *f)
   td_tape_reader_free (f->reader);
 }
 
+static TdEvaluateSource
+source_of (const Fixture *f)
+{
+  return (TdEvaluateSource){ f->reader, f->it, -1, NULL, NULL };
+}
+
 static double
 number (Fixture *f, const char *text)
 {
+  const TdEvaluateSource source = source_of (f);
   g_autoptr (GError) error = NULL;
-  TdTensor *x = td_evaluate (text, f->reader, f->it, -1, &error);
+  TdTensor *x = td_evaluate (text, &source, &error);
 
   if (!x)
     fail_msg ("%s: %s", text, error->message);
@@ -111,13 +118,14 @@ evaluate__events_have_outputs_and_results_a_line (void **state)
   Fixture f = open_lenet ();
   const TdTapeIteration *t = td_iteration_get_tape (f.it);
   gint producer = t->vars[t->grads[2].gradient].producer;
+  const TdEvaluateSource source = source_of (&f);
   g_autofree char *text = g_strdup_printf ("#%d[0, 0, :, 0] * 0 + 0.25", producer);
-  TdTensor *x = td_evaluate (text, f.reader, f.it, -1, NULL);
+  TdTensor *x = td_evaluate (text, &source, NULL);
   g_autofree char *said = td_evaluate_print (x);
 
   assert_string_equal (said, "shape [5], 0.25 to 0.25: 0.25, 0.25, 0.25, 0.25, 0.25");
   td_tensor_free (x);
-  x = td_evaluate ("-1 / 3", f.reader, f.it, -1, NULL);
+  x = td_evaluate ("-1 / 3", &source, NULL);
   g_autofree char *digits = td_evaluate_print (x);
   assert_string_equal (digits, "−0.333333333333");
   td_tensor_free (x);
@@ -153,20 +161,21 @@ evaluate__mistakes_are_one_line_with_their_place (void **state)
     { "\xff", "character 1: the text is not UTF-8" },
   };
   Fixture f = open_lenet ();
+  const TdEvaluateSource source = source_of (&f);
 
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {
       g_autoptr (GError) error = NULL;
 
-      assert_null (td_evaluate (rows[i].text, f.reader, f.it, -1, &error));
+      assert_null (td_evaluate (rows[i].text, &source, &error));
       assert_string_equal (error->message, rows[i].said);
     }
   g_autofree char *deep = g_strnfill (100000, '(');
   g_autofree char *minus = g_strnfill (100000, '-');
   g_autoptr (GError) error = NULL;
-  assert_null (td_evaluate (deep, f.reader, f.it, -1, &error));
+  assert_null (td_evaluate (deep, &source, &error));
   assert_contains (error->message, "this is too deep");
-  assert_null (td_evaluate (minus, f.reader, f.it, -1, NULL));
+  assert_null (td_evaluate (minus, &source, NULL));
   close_lenet (&f);
 }
 
