@@ -54,6 +54,7 @@ static const char program[]
       "  const int grad = strncmp (kind, \"grad\", 4) == 0;\n"
       "  if ((by_hand && !is (\"hand unsent\")) || grad)\n"
       "    td_comm_bcast_link (comm, net);\n"
+      "  TdLink *bn = td_multi_node_batch_normalization_new (NULL, \"bn\", 4, comm);\n"
       "  TdOpt *opt = td_adam_new (net);\n"
       "  if (is (\"hand frozen\") && rank == 1)\n"
       "    td_link_disable_update (net);\n"
@@ -71,6 +72,8 @@ static const char program[]
       "        td_write (b, bad, sizeof bad); /* weight */\n"
       "      if (strstr (kind, \"nan\") != NULL && at)\n"
       "        x = td_log (td_mul_scalar (x, -1));\n"
+      "      if (is (\"normalized\"))\n"
+      "        x = td_link (bn, td_mul (x, x));\n"
       "      TdVar *loss = td_softmax_cross_entropy (td_link (net, x), labels (i));\n"
       "      td_backward (loss, 0);\n"
       "      if (is (\"twice\") && i >= 3 && rank == 1)\n"
@@ -150,6 +153,7 @@ exchange__of_no_gradients_averages_none (void **state)
 {
   static const Case cases[] = { { "nothing", PLAIN, NULL, 1 },
                                 { "log", PLAIN, NULL, 1 },
+                                { "normalized", PLAIN, NULL, 1 },
                                 { "evaluation", PLAIN, NULL, 1 },
                                 { "split", PLAIN, NULL, 1 } };
 

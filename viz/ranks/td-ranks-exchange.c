@@ -71,14 +71,27 @@ reads_gradient (const TdTapeIteration *it, const TdTapeEvent *e, const gboolean 
   return FALSE;
 }
 
+/* A layer that normalizes by the means of all ranks sums them, and their gradients: each rank
+ * may have weights of its own for all that. */
+static gboolean
+normalizes (TdRanks *self, guint place, const TdTapeIteration *it, guint32 path)
+{
+  for (guint i = 0; path != 0 && i < it->n_events; i++)
+    if (it->events[i].path == path
+        && g_str_equal (td_tape_reader_op_name (self->tapes[place].reader, it->events[i].opdef),
+                        "fixed_batch_normalization"))
+      return TRUE;
+  return FALSE;
+}
+
 /* A gradient that goes through other ranks' part of the model, or is sent itself. */
 static gboolean
-brings_gradient (const TdTapeIteration *it, const TdTapeCollective *w,
-                 const gboolean *gradients)
+brings_gradient (TdRanks *self, guint place, const TdTapeIteration *it,
+                 const TdTapeCollective *w, const gboolean *gradients)
 {
   const TdTapeEvent *e = w->event < it->n_events ? &it->events[w->event] : NULL;
 
-  if (!e)
+  if (!e || normalizes (self, place, it, e->path))
     return FALSE;
   return reads_gradient (it, e, gradients)
          && (e->phase != TD_TAPE_PHASE_BACKWARD || w->bytes > ONE_NUMBER);
@@ -116,7 +129,8 @@ td__ranks_take_exchange (TdRanks *self, guint place, const TdTapeIteration *it)
                           : BRINGS_NOTHING;
 
       if (brings == BRINGS_MODEL
-          || (brings == BRINGS_WHAT_IT_READS && brings_gradient (it, w, gradients)))
+          || (brings == BRINGS_WHAT_IT_READS
+              && brings_gradient (self, place, it, w, gradients)))
         self->trains_together = TRUE;
       if (brings == BRINGS_WHAT_IT_READS && w->wait == TD_TAPE_WAIT_SUM)
         n_bytes += w->bytes;
